@@ -1,4 +1,4 @@
-"""ImageCaptioner2 measures leaks of the attribute to an attacker that also sees the picture."""
+"""ImageCaptioner2 measures how much captions leak to an attacker that also sees the picture."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 class ImageCaptioner2(CaptionAttack):
     """The score is B_amp = B_m - B_d (Bakr et al. 2024, section 4).
 
-    The attacker is a captioner that sees the picture with people masked, a caption with group words
-    masked, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2).
-    ``model`` is B_m and ``human`` is B_d. A uniform answer gives 1 / K. Beside LIC's parts there
-    are
+    The attacker is a captioner. It sees the picture with masked people, a caption with masked group
+    words, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2).
+    ``model`` is B_m and ``human`` is B_d. A random guess among K groups gives 1 / K. Besides the
+    numbers of LIC, there are
 
-    * ``score:accuracy``, ``score:lic``: the same predictions by the other columns of Table 2;
-    * ``leak:masked``, ``leak:silhouette``, ``leak:blank``, ``leak:others``: the attacker's score
-      without any caption, from the masked picture, the mask's outline, nothing, or another picture.
+    * ``score:accuracy``, ``score:lic``: the score under the other two definitions in Table 2;
+    * ``leak:masked``, ``leak:silhouette``, ``leak:blank``, ``leak:others``: the score of an
+      attacker without captions. It sees the masked picture, only the outline of the mask, a blank
+      picture, or the masked picture of another image.
 
     Example:
         >>> ImageCaptioner2.info.neutral
@@ -99,7 +100,7 @@ class ImageCaptioner2(CaptionAttack):
         return self.image_masking(apply_transforms(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) whether each image has the inputs of attackers; some image must have them."""
+        """(N,) flags: true for images that have all inputs of attackers. At least one must."""
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(
@@ -116,7 +117,7 @@ class ImageCaptioner2(CaptionAttack):
         return transformed.pictures.present
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with the pictures, or with the objects, of their images."""
+        """The captions, with the picture or the objects of the image of each caption."""
         rows = data.captions.image_rows
         return replace(
             data,
@@ -125,7 +126,7 @@ class ImageCaptioner2(CaptionAttack):
         )
 
     def _objects(self, transformed: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
-        """The objects that are not masked, for the image of each row."""
+        """For the image of each row, the objects that are not masked."""
         if transformed.objects is None:
             return None
         hides = self.image_masking.hides
@@ -138,14 +139,14 @@ class ImageCaptioner2(CaptionAttack):
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """The probabilities of the groups' answers, without the probability of other words."""
+        """The probabilities of the answers that name groups. Other words are left out."""
         return [
             replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
             for one in super().predictions(data, sets)
         ]
 
     def combinations(self) -> dict[PartName, Combination]:
-        """The headline, and the headline under the other scoring functions of Table 2."""
+        """The score, and the score under the other definitions in Table 2."""
         return {
             **super().combinations(),
             PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
@@ -157,7 +158,7 @@ class ImageCaptioner2(CaptionAttack):
         }
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """The leaks, which are scores of attackers without captions."""
+        """The ``leak`` numbers, which are scores of attackers without captions."""
         parts: dict[str, Number] = {}
         for kind in self.leaks:
             data = self._pictures_alone(kind, attack.transformed, np.flatnonzero(images))
@@ -180,7 +181,7 @@ class ImageCaptioner2(CaptionAttack):
     def _pictures_alone(
         self, kind: str, transformed: Corpus, rows: IntArray
     ) -> LabelledCaptions | None:
-        """Pictures of one kind without captions, or None if there are no such pictures."""
+        """Pictures of one kind without captions, or None if such pictures cannot be made."""
         grouping = transformed.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
         data = LabelledCaptions(
@@ -213,7 +214,7 @@ class ImageCaptioner2(CaptionAttack):
 
 
 def _shift_images(rows: IntArray, keys: UIntArray) -> IntArray:
-    """Another image for each image: the next image in a random order by ids.
+    """For each image, another image: the next image in a random order that depends on ids.
 
     Example:
         >>> _shift_images(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()
