@@ -79,7 +79,7 @@ class Contexts:
         return flags
 
     def pairs_of(self, images: IntArray) -> tuple[IntArray, IntArray]:
-        """(P,) the pairs of R images, in any order, and (P,) the image of each pair."""
+        """(P,): the pairs of R images, and (P,): where each pair's image is in ``images``."""
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 

@@ -58,15 +58,15 @@ class GenderScore(CountingMetric):
     the sum of the groups' mean scores (eq. 1). ``score`` is ``model`` minus ``human`` on the images
     that both describe. The paper does not have ``score``.
 
-    * ``gs:GROUP`` is the mean score of the captioner's captions that name the group, and
-      ``gs:person`` of neutral captions, which name no group (``:human``: of human captions).
-      ``to_neutral:GROUP:model``, ``:human``: ``gs:GROUP`` divided by ``gs:person`` (Table 3).
+    * ``gs:GROUP``: the mean score of the captioner's captions that name the group. ``gs:person``:
+      of captions that name no group (``:human``: of human captions). ``to_neutral:GROUP:model``,
+      ``:human``: ``gs:GROUP`` divided by ``gs:person`` (Table 3).
     * ``estimate:model``, ``:human``: the share of captions that score highest if they are rewritten
       to name the first group (Table 5). ``ties`` counts the captioner's captions in which groups
       tie.
-    * ``lm:model``, ``similarity:model`` and so on: the same shares if only the likelihood or only
-      the similarity counts. ``lm:own_bias``: the bias of the language model itself. Here the
-      captioner's captions are rewritten for every group.
+    * ``lm:model``, ``similarity:model`` and so on: the same shares from the likelihood or the
+      similarity alone. ``lm:own_bias``: the bias of the language model itself, on captions
+      rewritten for every group.
     * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: the first group's share for one
       object (Table 4).
 

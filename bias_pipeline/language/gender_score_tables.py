@@ -41,7 +41,7 @@ TABLE = "neutral:"  # prefix of its tables' names
 
 @dataclass(frozen=True)
 class Neutral:
-    """Says which captions are neutral, and which words replace the words for groups."""
+    """Which captions are the neutral captions, and which words replace the words for groups."""
 
     word: str  # replaces the groups' words
     # For listed words, their neutral words, such as `their` for `his`

@@ -76,11 +76,11 @@ class RetrievalFairness(Metric):
 
     * ``concept:NAME``: the score of a query, with an exact p value.
     * ``null``: the score of a ranker that ignores groups, which is below 1.
-    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the score of the same rankings for another
-      attribute, with its null.
-    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: the skews. ``null:skew:*`` are their
-      values for a ranker that ignores groups.
-    * ``attacker:linear``, ``:kernel``, ``:text:*``: how accurately new attackers guess groups from
+    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings, scored for another
+      attribute.
+    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: the skews, and ``null:skew:*``: their
+      nulls.
+    * ``attacker:linear``, ``:kernel``, ``:text:*``: how well new attackers guess groups from
       vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
