@@ -200,7 +200,7 @@ class Likeness:
 
 
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
-    """METEOR between human captions and aligned captions; NaN if METEOR is not installed."""
+    """METEOR between human captions and aligned captions, or NaN if METEOR is not installed."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
     # The first human caption of the images whose hashed ids come first
     first = np.flatnonzero(corpus.human.positions == 0)

@@ -110,8 +110,8 @@ class ContextualAlignment(ConstantAlignment):
     If there are several sets of vectors, scores are averaged over the sets. The spread of scores is
     a third source of error (the paper recommends "multiple word embedding models"). The paper chose
     ``delta`` 0.4 for GloVe. Other vectors need another delta. ``auto`` is the smallest delta at
-    which 60 % of all occurrences of words to replace have a near word (the paper's appendix A). It
-    is chosen for each captioner and for human captions separately, and a note gives its value.
+    which 60 % of all occurrences of words to replace have a near word (the paper's appendix A).
+    Each captioner and the human captions have their own ``auto`` delta, and a note gives its value.
     """
 
     def __init__(

@@ -14,8 +14,8 @@ from bias_pipeline.metrics.functional.counts import share
 def revision(similarity: Float64Array, probability: Float64Array) -> Float64Array:
     """(...): the exponent alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)), in [0, inf].
 
-    If alpha is 1, the likelihood does not change. This happens if the similarity is 0 or the object
-    is in every picture. If alpha is 0, the score is 1.
+    Alpha is 1 if the similarity is 0 or the object is in every picture. Then the likelihood does
+    not change. If alpha is 0, the score is 1.
 
     Args:
         similarity: (...) cosine of caption and object, clamped to [-1, 1], since the exponent is
@@ -79,7 +79,7 @@ def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
 
 
 def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array:
-    """(...): s(group) / s(person), eq. 2. It is NaN unless both scores are above 0.
+    """(...): s(group) / s(person), eq. 2. The ratio is NaN unless both scores are above 0.
 
     Source: Sabir and Padro 2023, eq. 2.
 
@@ -118,7 +118,7 @@ def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
 
 
 def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
-    """(T, K): cosines; NaN where a vector is missing or has only zeros.
+    """(T, K): cosines, or NaN where a vector is missing or has only zeros.
 
     Args:
         objects: (T, D) vectors; NaN or 0 for an object without a vector.

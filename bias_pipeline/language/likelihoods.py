@@ -1,7 +1,7 @@
 """Computes likelihoods of texts under causal or masked language models.
 
-Five numbers are stored for each text. They suffice for every way to combine the probabilities of
-tokens, so no text is scored twice.
+Five numbers are stored for each text. From these numbers, the probabilities of tokens can be
+combined in every supported way, so no text is scored twice.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _WINDOWS = ("sliding_window", "window_size")  # the second name is GPT-Neo's; No
 class Likelihoods:
     """Computes the five numbers of :data:`COLUMNS` for texts, with one model.
 
-    Captions share many prefixes, and a causal model computes each distinct prefix only once. This
-    includes the output layer over the vocabulary, which is the most expensive part. Texts are not
-    padded. A ``causal`` model gives P(token | tokens before it). A ``masked`` model gives P(token |
-    all other tokens), the pseudo-likelihood (Salazar et al. 2020), and has no end token.
+    Captions share many prefixes, and a causal model computes each distinct prefix only once. The
+    output layer over the vocabulary, which is the most expensive part, is also computed once. Texts
+    are not padded. A ``causal`` model gives P(token | tokens before it). A ``masked`` model gives
+    P(token | all other tokens), the pseudo-likelihood (Salazar et al. 2020), and has no end token.
     """
 
     cut = ()  # texts that are too long are refused
@@ -152,7 +152,8 @@ class Likelihoods:
     def _vectors(self, known: PrefixTree, nodes: IntArray) -> torch.Tensor:
         """(V, D): the last hidden states of prefixes. Shorter prefixes must come first.
 
-        Each prefix attends only to itself and to its own prefixes, so one pass computes them all.
+        Each prefix attends only to itself and to its own prefixes, so one pass computes all
+        prefixes.
         """
         import torch
 

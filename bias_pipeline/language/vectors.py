@@ -180,7 +180,7 @@ def _width(rest: bytes) -> int:
 def _vector(
     word: str, rest: bytes, width: int, line: int
 ) -> Mapping[str, npt.NDArray[np.floating]]:
-    """The vector of a word. Empty if the line is about a phrase that begins with the word."""
+    """The vector of a word; empty if the line is about a phrase that begins with the word."""
     fields = rest.split()
     if len(fields) > width and not _is_number(fields[0]):
         return {}

@@ -54,7 +54,7 @@ class Backgrounds:
 
 
 def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds | None:
-    """Compare the outer quarters of the pictures. None unless all pictures are files."""
+    """Compare the outer quarters of pictures. Returns None unless all pictures are files."""
     rows = np.union1d(contrasts.first, contrasts.second)
     if pictures is None or not all(isinstance(pictures.files[row], Path) for row in rows.tolist()):
         return None

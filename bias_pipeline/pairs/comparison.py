@@ -62,14 +62,14 @@ class SetPictures:
 
     @cached_property
     def with_edits(self) -> SaidOfPeople | None:
-        """Like :attr:`model`, but with captions of edited pictures. None if there are none."""
+        """Like :attr:`model`, but with captions of edited pictures, or None if there are none."""
         samples = self.corpus.each_sample
         edits = [edit for sample in samples for edit in sample.edits]
         return SaidOfPeople.of_model([*samples, *edits], self.wordings) if edits else None
 
     @cached_property
     def people(self) -> SaidOfPeople | None:
-        """The content of human captions. None if some captioned picture has no human caption."""
+        """The content of human captions, or None if some captioned picture has no human caption."""
         described = np.unique(self.model.pictures)
         if not len(self.corpus.human) or not has_captions(self.corpus, "human")[described].all():
             return None
@@ -168,7 +168,7 @@ class GroupsCompared:
         return SetDistances.from_vectors(self.contrasts, vectors, pictures, kernel)
 
     def by_set(self, of_pairs: Float64Array) -> Float64Array:
-        """(J,): the mean over each set's pairs that have a value. NaN if no pair has a value."""
+        """(J,): the mean over each set's pairs that have a value, or NaN if no pair has a value."""
         known = ~np.isnan(of_pairs)
         weights = self.contrasts.weights[known]
         sets = np.bincount(self.contrasts.set_of[known], weights, self.n_sets)
@@ -176,7 +176,7 @@ class GroupsCompared:
         return np.where(sets > 0, sums / np.where(sets > 0, sets, 1), np.nan)
 
     def mean_over_sets(self, of_pairs: Float64Array) -> float:
-        """Average the values of pairs within sets, then over sets. NaN if no set has a value."""
+        """The mean of pairs' values within sets and then over sets, or NaN if there is no value."""
         by_set = self.by_set(of_pairs)
         by_set = by_set[~np.isnan(by_set)]
         return float(by_set.mean()) if len(by_set) else math.nan
@@ -268,7 +268,7 @@ class GroupsCompared:
 
     @cached_property
     def backgrounds(self) -> Backgrounds | None:
-        """How much backgrounds depend on the group. None unless all pictures are files."""
+        """How much backgrounds depend on the group, or None if some picture is not a file."""
         return backgrounds(self.pictures.corpus.pictures, self.contrasts)
 
     @property

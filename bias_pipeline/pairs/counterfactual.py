@@ -47,8 +47,8 @@ class Counterfactual(Metric):
       describe the picture, or describe the person (``agency`` and so on). If all pictures have
       human captions, the same difference in them is subtracted. ``class:NAME:GROUP`` is the share
       for one group.
-    * ``score``: the largest difference in a class about the person. Its p value and the lower end
-      of its interval are corrected for the number of classes. For more than two groups,
+    * ``score``: the largest difference in a class about the person. The p value and the lower end
+      of the interval are corrected for the number of classes. For more than two groups,
       ``class:NAME`` is the largest share minus the smallest, and p comes from Cochran's Q.
       ``class:NAME:GROUP against OTHER`` compares two groups.
     * ``samples``: the distance between two captions of one picture. ``beyond_samples``: by how much
@@ -162,7 +162,7 @@ class Counterfactual(Metric):
 
 
 def _groups_of_a_set(pictures: SetPictures) -> str:
-    """The groups in the first set, as an example. Empty if no picture in a set has a group."""
+    """The groups in the first set, as an example; empty if no picture in a set has a group."""
     labelled = np.flatnonzero(pictures.codes >= 0)
     sets = np.array(pictures.corpus.set_ids or ())[labelled]
     if not any(sets):
@@ -175,7 +175,7 @@ def _groups_of_a_set(pictures: SetPictures) -> str:
 def _several_groups(
     pictures: SetPictures, comparisons: Sequence[GroupsCompared]
 ) -> SeveralGroups | None:
-    """Compare all groups at once. None if there are two groups or too few sets have all groups."""
+    """Compare all groups at once, if there are more than two and enough sets have all groups."""
     groups = sorted({code for one in comparisons for code in one.compared})
     several = SeveralGroups(pictures, groups)
     return several if len(groups) > 2 and several.has_enough_sets else None

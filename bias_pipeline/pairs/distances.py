@@ -23,7 +23,7 @@ Kernel = Callable[[sparse.csr_array], Float64Array]
 
 
 def jaccard_distances(words: sparse.csr_array) -> Float64Array:
-    """(n, n): Jaccard distances between ``words`` (n, V). It is 0 if neither caption has words."""
+    """(n, n): Jaccard distances between ``words`` (n, V); 0 if neither caption has words."""
     shared = (words @ words.T).toarray()
     sizes = np.asarray(words.sum(axis=1)).ravel()
     either = sizes[:, None] + sizes - shared
@@ -61,8 +61,8 @@ class SetDistances:
 
     For each pair of pictures, ``pairs`` has the mean distance between captions of one picture and
     captions of the other. ``samples`` has the mean distance between two captions of the same
-    picture. It is NaN if a picture of the pair has only one caption. ``crossed`` has a value for
-    every two pairs of a set (:class:`BeyondPictures`).
+    picture. This mean is NaN if a picture of the pair has only one caption. ``crossed`` has a value
+    for every two pairs of a set (:class:`BeyondPictures`).
     """
 
     pairs: Float64Array  # (M,)
@@ -120,8 +120,8 @@ def _between_pictures(
 class BeyondPictures:
     """How much more captions differ between groups than within a group, in the same set.
 
-    Two pairs (a, b) and (a', b') of a set give D(a, b') + D(b, a') - D(a, a') - D(b, b'), halved.
-    This value is the effect of the group in one pair, multiplied by its effect in the other pair.
+    For two pairs (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a') -
+    D(b, b'). This value is the effect of the group in one pair, multiplied by its effect in the other pair.
     Chance differences between pictures are independent in the two pairs and cancel on average. So
     the mean is 0 if the group has no effect. If the pictures of one pair are exchanged, the value
     changes its sign.
@@ -138,14 +138,14 @@ class BeyondPictures:
 
     @property
     def by_set(self) -> Float64Array:
-        """(J,): the mean within each set. It is NaN if the set has only one pair."""
+        """(J,): the mean within each set, or NaN if the set has only one pair."""
         of, n_sets = self.contrasts.set_of[self.contrasts.crossings[:, 0]], len(self.contrasts)
         sums = np.bincount(of, self.weights * self.crossed, n_sets)
         return np.where(np.bincount(of, minlength=n_sets) > 0, sums, np.nan)
 
     @property
     def value(self) -> float:
-        """The mean over sets with at least two pairs. It is NaN if there is no such set."""
+        """The mean over sets with at least two pairs, or NaN if there is no such set."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         return float(by_set.mean()) if len(by_set) else float("nan")
 

@@ -25,7 +25,7 @@ class GroupGap(Estimate):
 
     The value is the second group's share minus the first group's. If human captions are known, the
     same difference in human captions is subtracted. The p value comes from flipping the signs of
-    sets' differences. It is NaN if too few sets differ.
+    sets' differences. The p value is NaN if too few sets differ.
     """
 
     name: str
@@ -106,7 +106,8 @@ def share_difference_ends(
 
     ``first`` and ``second`` have shares (J,) of sets. Newcombe's method combines Wilson's intervals
     of the two means, at ``z`` standard errors. Wilson's interval needs a number of trials, which
-    follows from the variance over sets. It is at least one per set and at most one per caption.
+    follows from the variance over sets. There is at least one trial per set and at most one per
+    caption.
     """
     n_sets = len(first)
     ends = []

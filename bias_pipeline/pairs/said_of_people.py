@@ -136,7 +136,7 @@ class SaidOfPeople:
         }
 
     def by_picture(self, values: BoolArray | IntArray, n_pictures: int) -> Float64Array:
-        """(N,): the mean over each picture's captions. NaN if the picture has no caption."""
+        """(N,): the mean over each picture's captions, or NaN if the picture has no caption."""
         counts = np.bincount(self.pictures, minlength=n_pictures)
         sums = np.bincount(self.pictures, values.astype(np.float64), n_pictures)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

@@ -286,10 +286,10 @@ def anonymous_attack(
 ) -> Number:
     """Train attackers on captions of labelled images, and test them on anonymous pictures.
 
-    An attacker learns from labelled images outside a validation part. Each group has the same
-    number of images, and the metric's words are masked. An attacker of ImageCaptioner2 also sees
-    the masked pictures. After training, the attacker reads the masked captions of anonymous
-    pictures. These pictures are not masked, since they show no group.
+    An attacker learns from labelled images outside a validation part. In training, each group has
+    the same number of images, and the metric's words are masked. An attacker of ImageCaptioner2
+    also sees the masked pictures. After training, the attacker reads the masked captions of
+    anonymous pictures. These pictures are not masked, since they show no group.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)

@@ -36,7 +36,7 @@ class ImageScores:
     _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,): how much each image adds to a number. None if the number is not a sum over images.
+        """(N,): how much each image adds to a number, or None if it is not a sum over images.
 
         ``model`` and ``human`` are sums, so their difference ``score`` is a sum too.
         """
@@ -47,7 +47,7 @@ class ImageScores:
         return None
 
     def order(self, by: str, *, descending: bool) -> IntArray | None:
-        """(N,): the images in sorted order, NaN last. None if there are no values to sort by."""
+        """(N,): the images in sorted order, NaN last, or None if there are no values to sort by."""
         if (by, descending) not in self._orders:
             numbers = self.confidence if by == "sure" else self.shares(by)
             if numbers is None:

@@ -163,7 +163,7 @@ def make_pictures(
     device: torch.device,
     steps: int,
 ) -> int:
-    """Make the pictures that do not exist yet. Each is saved before the next is begun."""
+    """Make the pictures that do not exist yet. A picture is saved before the next one is begun."""
     _check_settings(folder, model, pictures, steps)
     absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]
     if absent:

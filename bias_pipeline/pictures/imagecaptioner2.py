@@ -36,15 +36,15 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 class ImageCaptioner2(CaptionAttack):
     """The score is B_amp = B_m - B_d (Bakr et al. 2024, section 4).
 
-    The attacker is a captioner. It sees the picture with masked people, a caption with masked group
+    The attacker is a captioner that sees a picture with masked people, a caption with masked group
     words, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2).
     ``model`` is B_m and ``human`` is B_d. A random guess among K groups gives 1 / K. Besides the
     numbers of LIC, there are
 
     * ``score:accuracy``, ``score:lic``: the score under the other two definitions in Table 2;
     * ``leak:masked``, ``leak:silhouette``, ``leak:blank``, ``leak:others``: the score of an
-      attacker without captions. It sees the masked picture, only the outline of the mask, a blank
-      picture, or the masked picture of another image.
+      attacker without captions. This attacker sees the masked picture, only the outline of the
+      mask, a blank picture, or the masked picture of another image.
 
     Example:
         >>> ImageCaptioner2.info.neutral

@@ -434,7 +434,7 @@ class Names:
                 self._places.setdefault(place, []).append(painting)
 
     def find(self, name: str) -> str | None:
-        """The painting with the given path or name. None unless exactly one painting fits."""
+        """The painting with the given path or name. Returns None unless exactly one fits."""
         whole = skeleton(name)
         plain = next((whole.removesuffix(e) for e in ENDINGS if whole.endswith(e)), whole)
         for parts in (2, 1):

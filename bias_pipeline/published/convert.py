@@ -117,7 +117,7 @@ def _model_table(captions: Mapping[str, str]) -> Table:
 
 
 def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
-    """A row for each caption. Its number keeps the captions of an image in order."""
+    """A row for each caption, with a number that keeps the captions of an image in order."""
     pairs = [(image, text) for image, texts in captions.items() for text in texts]
     marked = [isinstance(text, StockCaption) for _, text in pairs]
     marks = {MARKS[0]: list(map(str, marked))} if any(marked) else {}

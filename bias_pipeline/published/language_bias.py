@@ -111,7 +111,7 @@ class LanguageBiasDataset(Dataset):
     def _groups_named(
         self, captions: Captions, attribute: Attribute, groups: Sequence[str]
     ) -> IntArray:
-        """(C,): the group that each caption names. Negative if it names no group or both."""
+        """(C,): the group that each caption names; negative if it names no group or both."""
         if self.gender_by == "word":
             return named_group(captions, attribute, groups)
         absent = [group for group in groups if not self.pronouns.get(group)]
@@ -137,7 +137,7 @@ class LanguageBiasDataset(Dataset):
         return fitting
 
     def _verbs(self, task: str, lowered: Captions) -> IntArray:
-        """(C,): which of the task's two verbs a caption has. Negative for neither or both."""
+        """(C,): which of the task's two verbs a caption has; negative for neither or both."""
         mentioned = np.stack([lowered.mentions(words) for words in self.verbs[task]], axis=1)
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 

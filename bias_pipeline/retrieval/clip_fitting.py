@@ -2,10 +2,10 @@
 
 The network is transformers' CLIP. The loss is the symmetric contrastive loss of Radford et al.
 (2021): in a batch, each picture must find its caption, and each caption must find its picture. The
-small CLIP for ``dataset=scenes`` is trained once and cached. Its training pictures are not in the
-audited data set. A simulated captioner wrote their captions. The captioner's setting ``a_to_t``
-says how strongly the described activities depend on the person's group. So we know how much bias
-the CLIP was taught.
+small CLIP for ``dataset=scenes`` is trained once and cached. The training pictures of the CLIP are
+not in the audited data set. A simulated captioner wrote their captions. The captioner's setting
+``a_to_t`` says how strongly the described activities depend on the person's group. So we know how
+much bias the CLIP was taught.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _config(recipe: ClipRecipe, n_words: int, end: int) -> Any:
 
 
 class _Batches:
-    """Batches of pictures, each with one of its captions. Each epoch has a new order."""
+    """Batches of pictures, each with one of its captions. Pictures are shuffled in each epoch."""
 
     def __init__(self, pairs: Pairs, tokens: Any, recipe: ClipRecipe, share: Share) -> None:
         self.share = share
@@ -294,7 +294,7 @@ ABOUT = "about two minutes"  # on two cores
 
 @dataclass(frozen=True)
 class ClipOfScenes:
-    """The recipe for the small CLIP that is trained on ``scenes``."""
+    """The settings of the small CLIP that is trained on ``scenes``."""
 
     # The dial, in [0, 1]: the share of the captions' tasks that are replaced by tasks typical of
     # the person's group

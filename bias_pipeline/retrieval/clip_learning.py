@@ -16,7 +16,7 @@ _SPREAD = 0.05  # weight decay
 
 
 class Contrast(Learner):
-    """Trains each picture of a batch to find its caption among all captions, and vice versa.
+    """Learns to find each picture's caption among all captions of a batch, and vice versa.
 
     If there are several processes, they exchange their vectors. So the loss is the same as if a
     single process had computed it on all their batches together.

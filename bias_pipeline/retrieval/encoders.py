@@ -126,7 +126,7 @@ class Clip(PictureTextEncoder):
 
     @property
     def model_name(self) -> str:
-        """The name of a model that must be on disk. It is empty if a CLIP is fitted instead."""
+        """The name of a model that must be on disk; empty if a CLIP is fitted instead."""
         if self.model is not None:
             return self.model
         return "" if is_generator(self.dataset) else self.published

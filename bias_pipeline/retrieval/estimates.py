@@ -287,7 +287,7 @@ class Skews:
         return parts
 
     def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, Interval]:
-        """The means over splits for a ranker that ignores groups; NaN if ties decide the top."""
+        """The means over splits for a ranker that ignores groups, or NaN if ties decide the top."""
         if any(ranking.cut for ranking in ranked):
             absent = Interval(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)

@@ -98,7 +98,7 @@ def _existing_file(folder: Path, name: str, other: str = "") -> Path:
 
 
 def _vocabulary(folder: Path) -> list[Path]:
-    """The files of a transformers tokenizer. Empty if open_clip's own tokenizer is used."""
+    """The files of a transformers tokenizer; empty if open_clip's own tokenizer is used."""
     if not model_config(folder)["text_cfg"].get("hf_tokenizer_name"):
         return []
     paths = {path for pattern in _VOCABULARY for path in folder.glob(pattern)}

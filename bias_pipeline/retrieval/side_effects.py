@@ -64,7 +64,7 @@ def ranked_others(
     like: Ranked,
     least: int = 0,
 ) -> dict[str, Ranked]:
-    """For each other attribute, the same rankings of only the pictures that have a group of it."""
+    """For each other attribute, the same rankings without pictures whose group is unknown."""
     rankings = {}
     for name, grouping in others.items():
         some = grouping.codes[rows] >= 0

@@ -122,8 +122,8 @@ def ndkl(places: Float64Array, target: Float64Array, k: int, log: Log) -> Float6
     """(...): the divergences of the first 1, 2, ..., k images from the target, averaged.
 
     Early images weigh more. The value is ``1/Z sum_i KL(shares of the first i || target) / log2(i +
-    1)`` with ``Z = sum_(i <= k) 1 / log2(i + 1)``. It is 0 if the first i images have the target
-    shares for every i.
+    1)`` with ``Z = sum_(i <= k) 1 / log2(i + 1)``. NDKL is 0 if, for every i, the first i images
+    have the target shares.
 
     Args:
         places: (..., L, K) 1 for the group at each place, or the shares of several groups; all 0

@@ -40,7 +40,7 @@ class TwoModeNet(ABC):
         """Whether the network has a head that matches pairs."""
 
     def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray) -> Float32Array:
-        """(P,): logits that a photo and a text match. ``pairs`` (P, 2) has the numbers of both."""
+        """(P,): logits that a photo and a text match. Each row of ``pairs`` (P, 2) names both."""
         scores = []
         with torch.inference_mode():
             states = self._encode_photos(self._pixels(photos))
@@ -128,7 +128,7 @@ class BlipModel(TwoModeNet):
             return self._vectors(projected, normalize=True)
 
     def encode_texts(self, texts: Sequence[str]) -> TokenBatch:
-        """The tokens of texts. They begin with [ENC], since they are matched with a picture."""
+        """The tokens of texts. A text that is matched with a picture begins with [ENC]."""
         numbers, there = self._tokens(texts)
         numbers[:, 0] = self._encode
         return TokenBatch(numbers, there)

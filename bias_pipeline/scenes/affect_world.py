@@ -1,9 +1,9 @@
 """The affective world: pictures that evoke emotions, and what annotators say about them.
 
-Each picture has an emotion, and most annotators feel this emotion. They say so and name things in
-the picture (motifs) as the reason. The motifs depend on the emotion, and this is the bias of the
-pictures. We invented the dependence, so that we know the bias. A thought is not in the picture; it
-depends on what the annotator feels.
+Each picture has an emotion, and most annotators feel this emotion. Annotators name the emotion, and
+things in the picture (motifs) as its reason. The motifs depend on the emotion, and this is the bias
+of the pictures. We invented the dependence, so that we know the bias. A thought is not in the
+picture; it depends on what the annotator feels.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
 
 @lru_cache(maxsize=16)
 def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[int, str]:
-    """One caption for each image id. All captioners use the same random numbers."""
+    """The caption of each image id. All captioners use the same random numbers."""
     keys = range(n_images)
     emotions, motifs = _emotions_and_motifs(Stream(seed, keys))
     captions = _utterances(Stream(seed, keys, _CAPTIONER), emotions, motifs, dials)
@@ -400,7 +400,7 @@ class AffectDrawing:
 
 
 def _put(pixels: Pixels, shown: Icon, start: tuple[int, int], size: tuple[float, float]) -> None:
-    """Draw a pictogram. Its upper left corner is in pixels; its size is a share of the picture."""
+    """Draw a pictogram. ``start`` is in pixels, and ``size`` is a share of the picture."""
     side = len(pixels)
     width, height = (max(round(length * side), 1) for length in size)
     view = pixels[start[1] : start[1] + height, start[0] : start[0] + width]

@@ -142,7 +142,7 @@ LAYOUT_PURPOSES = ("person_x", "person_size", "ground", *(f"box {i}" for i in ra
 
 
 def _box(name: str, scale: tuple[float, float], x: float, y: float, size: float) -> Box:
-    """A box of about the given size. It is moved so that it lies within the picture."""
+    """A box of about the given size, moved so that it lies within the picture."""
     width, height = (round(side * (0.75 + 0.5 * size), 3) for side in scale)
     left, top = round(min(x, 1 - width), 3), round(min(y, 1 - height), 3)
     return Box(name, left, top, width, height)

@@ -141,7 +141,7 @@ def consent_text(path: Path | None) -> str:
 def known_answers(
     path: Path | None, question: RatingQuestion, attribute: Attribute, photos: Collection[str] = ()
 ) -> dict[str, str]:
-    """The known answers by image id. They may be written like labels: "Male", "m", "woman"."""
+    """The known answers by image id. Answers may be written like labels: "Male", "m", "woman"."""
     if path is None:
         return {}
     what, layout = "known answers: a table of image_id and value", Layout()

@@ -86,7 +86,7 @@ def check_address(options: Namespace) -> None:
 
 
 def token_of(options: Namespace) -> str:
-    """The secret token in links. Empty if links have no token."""
+    """The secret token in links; empty if links have no token."""
     return "" if options.token is None else options.token or secrets.token_urlsafe(12)
 
 

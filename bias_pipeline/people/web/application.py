@@ -30,7 +30,7 @@ from bias_pipeline.io.terminal import print_out
 
 @cache
 def templates() -> Environment:
-    """The templates. Each is compiled once, and all inserted texts are escaped."""
+    """The templates. Each template is compiled once, and all inserted texts are escaped."""
     return Environment(
         loader=PackageLoader("bias_pipeline.people.web"),
         autoescape=True,

@@ -146,7 +146,7 @@ _DESCRIPTIONS = ("concept", "class")  # parts named after what captions say of p
 
 
 def images_link(row: Row, result: Result) -> str:
-    """The address of the page with a number's images. Empty if the number has no images."""
+    """The address of the page with a number's images; empty if the number has no images."""
     kinds = _DESCRIPTIONS if row.metric == "descriptions" else ()
     groups = mapping_in(result.facts.config, "attribute").get("groups")
     names = tuple(map(str, groups)) if isinstance(groups, list) else ()
@@ -161,7 +161,7 @@ def images_link(row: Row, result: Result) -> str:
 def _filters(
     part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
 ) -> dict[str, str] | None:
-    """The filters that show only the images of a number. None if the number has no images.
+    """The filters that show only the images of a number, or None if the number has no images.
 
     Example:
         >>> _filters("a_to_t:female:stop sign", ("male", "female"))

@@ -52,7 +52,7 @@ class CaptionsBehind:
 
     @cached_property
     def group_named(self) -> IntArray:
-        """(N,): the group that each image's caption names. Negative for none or several."""
+        """(N,): the group that each image's caption names; negative for none or several."""
         captions = self.corpus.model
         codes = np.full(len(self.corpus), NO_CAPTION)
         codes[captions.image_rows] = named_group(captions, self.attribute, self.groups)
@@ -138,7 +138,7 @@ class CaptionsBehind:
         return [_groups_at(listed, row, codes) for row in range(len(captions))]
 
     def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
-        """The words of each image's caption after all transforms. Empty if there is no caption."""
+        """The words of each image's caption after all transforms; empty if there is no caption."""
         part = self.corpus.take(np.sort(rows))
         ready = apply_transforms(self.transforms, part).model
         words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}
@@ -146,7 +146,7 @@ class CaptionsBehind:
 
     @cached_property
     def pictures(self) -> Pictures | None:
-        """The pictures that the run scored, or else the photos. None if there are no pictures."""
+        """The pictures that the run scored, or the photos. Returns None if there are none."""
         if self.corpus.pictures is not None:
             return self.corpus.pictures
         return Pictures.from_files([self.photos.get(short_id(image)) for image in self.corpus.ids])

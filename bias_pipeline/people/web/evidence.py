@@ -83,7 +83,7 @@ class Evidence:
 
     @cached_property
     def group(self) -> IntArray:
-        """(N,): the group of each image. Negative for images of no group."""
+        """(N,): the group of each image; negative for images of no group."""
         if self.captions is None:
             return np.empty(0, np.int64) if self.scores is None else self.scores.truth
         codes = self.captions.corpus.groupings[self.captions.attribute.name].codes
@@ -100,7 +100,7 @@ class Evidence:
         return np.array([of_id.get(image, -1) for image in ids], np.int64)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,): how much each image adds to a number. None if it is not a sum over images."""
+        """(N,): how much each image adds to a number, or None if it is not a sum over images."""
         relation = self.result.facts.config.get("relation", "difference")
         if self.scores is None or (part == "score" and relation != "difference"):
             return None
@@ -174,7 +174,7 @@ class Evidence:
         return (named >= 0) & (self.group >= 0) & ((named == self.group) == (which == "right"))
 
     def concepts(self, view: View) -> frozenset[str]:
-        """The concepts by which a view filters captions. Empty if it has no such filter."""
+        """The concepts by which a view filters captions; empty if it has no such filter."""
         if self.captions is None:
             return frozenset()
         table = self.captions.concepts
@@ -194,7 +194,7 @@ def _index_of(name: str, names: Sequence[str]) -> int:
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
-    """For each image, the sum of attackers' guesses. None if scores are not sums over images."""
+    """For each image, the sum of attackers' guesses, or None if scores are not sums over images."""
     node = mapping_in(result.facts.config, "scoring")
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
@@ -238,7 +238,7 @@ def predictions_path(result: Result, root: Path) -> Path | None:
 
 @lru_cache(64)
 def _checksum(path: Path, *_: int) -> str:
-    """The checksum of a file. It is computed again if modification time, size or inode changed."""
+    """The checksum of a file, computed again if modification time, size or inode changed."""
     return sha256_of(path)
 
 
@@ -378,7 +378,7 @@ class WordVotes:
 
 
 def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
-    """Read the file of the command ``analysis words`` for a run. None if it does not exist."""
+    """Read what the command ``analysis words`` wrote for a run, or return None."""
     path = root / f"words-{run_id}.csv"
     if not path.is_file():
         return None

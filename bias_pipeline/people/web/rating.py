@@ -270,7 +270,7 @@ def _redirect(address: str) -> Response:
 
 
 def _picture_key(visit: str, image: str) -> str:
-    """The key in a picture's address. It differs between raters who share a browser."""
+    """The key in a picture's address. Raters who share a browser have different keys."""
     return _digest("picture", f"{visit} {image}")
 
 

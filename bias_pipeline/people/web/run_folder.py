@@ -162,7 +162,7 @@ class RunLine:
 
     @property
     def part(self) -> str:
-        """The name of the main number. Empty if it is ``score``."""
+        """The name of the main number; empty if it is ``score``."""
         return "" if self.row.part == SCORE else ARROWS.get(self.row.part, self.row.part)
 
     @property

@@ -105,7 +105,7 @@ class Study:
         return hashlib.sha256(self.consent.encode()).hexdigest()
 
     def order(self, rater: str) -> tuple[str, ...]:
-        """The order of items for a rater. It depends only on the rater's name."""
+        """The order of items for a rater, which depends only on the rater's name."""
         return tuple(
             sorted(self.images, key=lambda i: hashlib.sha256(f"{rater}\0{i}".encode()).digest())
         )
@@ -369,7 +369,7 @@ class Deliveries:
         return (visit, image) in self._known
 
     def add(self, visit: str, image: str) -> None:
-        """Record that a picture was sent. Otherwise a restart would show it again."""
+        """Record that a picture was sent, since otherwise a restart would show it again."""
         if self.has(visit, image):
             return
         self._known.add((visit, image))

@@ -60,7 +60,7 @@ _Z = 1.96
 
 
 def agreement_lines(folder: Path) -> list[str]:
-    """Sentences on the agreement of raters. Also writes a file on how often labels are wrong."""
+    """Sentences on how much raters agree. Also writes a file on how often labels are wrong."""
     path = folder / STUDY
     if not path.is_file():
         raise ResourceError(f"{folder}: holds no study; start one with rate ... --out {folder}")
@@ -179,7 +179,7 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
 
 
 def _by_several(answers: IntArray) -> IntArray:
-    """The answers to items that enough raters answered. Empty if there are too few items."""
+    """The answers to items that enough raters answered; empty if there are too few items."""
     several = answers[(answers >= 0).sum(axis=1) >= LEAST_RATERS]
     return several if len(several) >= _LEAST else several[:0]
 
@@ -187,7 +187,7 @@ def _by_several(answers: IntArray) -> IntArray:
 def _stored_errors(
     folder: Path, attribute: str, ratings: Sequence[Rating], groups: Sequence[str]
 ) -> list[str]:
-    """Write how often the majority's label is wrong, if known. Returns a sentence on the file."""
+    """Write how often the majority's label is wrong, if known, and return a sentence on it."""
     several = _by_several(_answer_table(ratings, groups))
     if not len(several) or attribute == NO_ATTRIBUTE:
         return []
@@ -254,7 +254,7 @@ class PairStudy(NamedTuple):
 
 
 def read_pair_study(folder: Path) -> PairStudy | None:
-    """Read the study in a folder. None if it is not about pairs."""
+    """Read the study in a folder, or return None if the study is not about pairs."""
     if not (folder / PAIRS_FILE).is_file():
         return None
     pairs = read_pairs(folder / PAIRS_FILE)
@@ -270,7 +270,7 @@ def _ballots(ratings: Sequence[Rating]) -> dict[str, list[str]]:
 
 
 def pair_lines(folder: Path) -> list[str]:
-    """Sentences on the answers in a study of pairs. Empty for other studies."""
+    """Sentences on the answers in a study of pairs; empty for other studies."""
     study = read_pair_study(folder)
     if study is None:
         return []

@@ -87,7 +87,7 @@ class Page(Generic[T]):
         return min(self.view.number * PAGE, self.count)
 
     def neighbour(self, step: int) -> str:
-        """The link to the next or previous page. Empty if there is no such page."""
+        """The link to the next or previous page; empty if there is no such page."""
         number = self.view.number + step
         return (
             self.view.link(page=number if number > 1 else "") if 1 <= number <= self.n_pages else ""

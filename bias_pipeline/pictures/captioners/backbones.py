@@ -130,8 +130,8 @@ class PixelInputs(BackboneInputs):
 class AnnotationBackbone(Backbone):
     """Makes regions without pixels, from the objects that the data set lists for a picture.
 
-    This backbone is ours, not from a paper. It lets ImageCaptioner2 work with labels and objects,
-    but without pictures.
+    This backbone is ours, not from a paper. With this backbone, ImageCaptioner2 needs labels and
+    objects, but no pictures.
     """
 
     needs: ClassVar[str] = "objects"

@@ -71,7 +71,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """The host name of the server. It identifies runs without the port, since ports change."""
+        """The host name of the server. Runs are identified without the port, since ports change."""
         return urlsplit(self.url).hostname or ""
 
     @property

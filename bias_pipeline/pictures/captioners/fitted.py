@@ -268,7 +268,7 @@ class FittedNet:
         self.network = _load_network(self.fitted, model).to(device).eval()
 
     def prepare(self, photo: Image) -> Pixels:
-        """(side, side, 3) a photo in the form that the network takes."""
+        """(side, side, 3): a photo, prepared for the network."""
         return np.asarray(photo.resize((self.side, self.side), reducing_gap=2.0))
 
     def picture(self, pixels: Sequence[Pixels]) -> dict[str, torch.Tensor]:

@@ -1,6 +1,7 @@
 """``encoder=grit``: GRIT (Nguyen et al. 2022) as a captioner with a prompt, and GRIT's backbone.
 
-The backbone is a Swin transformer with a region decoder. Its weights are random or released.
+The backbone is a Swin transformer with a region decoder. The backbone's weights are either random
+or released.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class DetectorBackbone(PictureBackbone):
 
 @dataclass(frozen=True)
 class ReleasedBackbone(PictureBackbone):
-    """The same network with frozen weights from a file. It encodes each picture only once.
+    """The same network with frozen weights from a file. Each picture is encoded only once.
 
     Features are stored as float16 and used for all seeds and all captions.
     """

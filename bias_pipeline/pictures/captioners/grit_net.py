@@ -54,7 +54,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K): log probability of each answer between the words (B, L) and the words (B, M)."""
+        """(B, K): log probability of each answer after words (B, L) and before words (B, M)."""
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
@@ -70,7 +70,7 @@ class GritNet(nn.Module):
         return torch.stack(scores, dim=1)
 
     def next_word_log_probs(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """(B, L, V): after each of L words, the log probability of each next word."""
+        """(B, L, V): after each of L words, the log probability of each possible next word."""
         return self.cap_generator.next_word_log_probs(
             self.cap_generator(tokens, self._encode(picture))
         )
@@ -147,9 +147,9 @@ class CaptionAttention(nn.Module):
 class MemoryAttention(CaptionAttention):
     """Attention to the context and to M learnt vectors that do not depend on the input.
 
-    The learnt vectors are the memory of the M2 transformer (Cornia et al. 2020, section 3.1). They
-    are scaled as in GRIT's code before April 2023. Keys are scaled by the square root of a head's
-    size, and values by the square root of M.
+    The learnt vectors are the memory of the M2 transformer (Cornia et al. 2020, section 3.1). The
+    vectors are scaled as in GRIT's code before April 2023. Keys are scaled by the square root of a
+    head's size, and values by the square root of M.
     """
 
     def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:

@@ -210,7 +210,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class QuestionItems(Items):
-    """N questions. They do not depend on which images are for training."""
+    """N questions. The questions do not depend on which images are for training."""
 
     questions: Sequence[Question]  # about each caption and its picture
 
@@ -224,5 +224,5 @@ class QuestionItems(Items):
         return self
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The rows of the questions. Each model makes its inputs from them."""
+        """The rows of the questions. Each model makes its inputs from its question."""
         return {"rows": np.asarray(rows, np.int64)}

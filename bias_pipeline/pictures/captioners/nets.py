@@ -74,7 +74,7 @@ class AnswersNet(nn.Module):
         self.renormalise = renormalise
 
     def forward(self, log_probs: Tensor) -> Tensor:
-        """Map log probabilities (B, K) to (B, K), or to (B, K + 1) if other words come last."""
+        """Append the probability of all other words to log probabilities (B, K), if wanted."""
         if self.renormalise:
             return log_probs
         named = log_probs.float()

@@ -196,7 +196,7 @@ def require_groups(data: LabelledCaptions) -> None:
 
 
 class PromptCaptioner(NetEncoder):
-    """A captioner that a prompt asks for the group. Its head returns the answers.
+    """A captioner that is asked for the group by a prompt. The head returns the answers.
 
     The network computes log probabilities (B, K) of the answers.
     """
@@ -243,7 +243,7 @@ class PromptCaptioner(NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class PromptedItems(Items):
-    """N captions and their visual inputs. Both are the same for all attackers."""
+    """N captions and their visual inputs, all the same for all attackers."""
 
     prompt: Prompt
     data: LabelledCaptions

@@ -130,7 +130,7 @@ class SatNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K): log probability of each answer between the words (B, L) and the words (B, M)."""
+        """(B, K): log probability of each answer after words (B, L) and before words (B, M)."""
         encoded = self._encode(picture, None)
         step = self._start(encoded)
         total = torch.zeros_like(encoded.present, dtype=torch.float32)
@@ -157,7 +157,7 @@ class SatNet(nn.Module):
     def next_word_log_probs(
         self, tokens: Tensor, group: Tensor | None = None, **picture: Tensor
     ) -> Tensor:
-        """(B, L, V): after each of L words, the log probability of each next word.
+        """(B, L, V): after each of L words, the log probability of each possible next word.
 
         If captions are written for a group, ``group`` (B, K) has a vector for each caption's group.
         """

@@ -54,7 +54,8 @@ class _RequestFailedError(Exception):
 class ServedCaptioner:
     """Captions photos with a model on a server.
 
-    Use it in a ``with`` statement. At the end of the statement, all open requests are cancelled.
+    Use the captioner in a ``with`` statement. At the end of the ``with`` block, all open requests
+    are cancelled.
     """
 
     def __init__(
@@ -317,7 +318,7 @@ class ServedCaptioner:
 
     @property
     def retry(self) -> str:
-        """Say why a request waits. Empty once the server has answered again."""
+        """Say why a request waits; empty once the server has answered again."""
         words, then = self._retry
         left = then - time.monotonic()
         return f"{words} in {duration(left)}" if left > 0 else words

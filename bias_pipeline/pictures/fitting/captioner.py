@@ -100,7 +100,7 @@ class CaptionInputs:
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) with start, end and padding; ``group`` (B, K); and the pictures."""
+        """``tokens`` (B, L) with start, end and padding, ``group`` (B, K), and visual inputs."""
         lines = [[START, *self.numbers[row], END] for row in np.asarray(rows).tolist()]
         tokens = np.full((len(lines), max(map(len, lines))), PAD, np.int64)
         for line, caption in zip(tokens, lines, strict=True):

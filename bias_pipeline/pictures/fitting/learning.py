@@ -91,7 +91,7 @@ def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
 
 
 class EqualizedLearner(CaptionLearner):
-    """Also learns to infer the group from the person, not from the scene.
+    """Learns to write captions, and to infer the group from the person, not from the scene.
 
     ``members`` (V, 2) is 1 where a word names a group.
     """

@@ -1,7 +1,7 @@
 """Measures how much of a captioner's attention map for a word lies outside people.
 
-For each picture, the captioner writes a caption. Then it predicts the words of the caption again,
-with gradients. The map of each word that names a group
+For each picture, the captioner writes a caption. Then the captioner predicts the words of its
+caption again, with gradients. The map of each word that names a group
 (:mod:`~bias_pipeline.pictures.gradcam.maps`) is compared with the mask of people. The result is the
 attribution score of Nair et al. (2025), table 4.
 """
@@ -187,7 +187,7 @@ class Attribution:
         return targets or [Target()]
 
     def _people(self, picture: Picture) -> Float64Array:
-        """(h, w): how much of each map cell people cover, in [0, 1]; NaN if there are no masks."""
+        """(h, w): how much of each map cell people cover, in [0, 1]; all NaN without masks."""
         people = [one for one in picture.drawn.regions if one.category == PERSON]
         if not people or not all(one.has_outline for one in people):
             return np.full(self.layer.grid, np.nan)

@@ -57,7 +57,7 @@ def replace_output(output: Any, item: int, value: Tensor) -> Any:
 
 
 def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """The height and width of a grid with this number of cells. None if no grid fits the picture.
+    """The height and width of a grid with this number of cells, or None if no grid fits.
 
     Example:
         >>> form_of(196, (224, 224)), form_of(60, (384, 640)), form_of(7, (64, 64))
@@ -74,7 +74,7 @@ def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
 
 
 def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
-    """The height and width of an output that is a grid. None if the output is not a grid."""
+    """The height and width of an output that is a grid, or None if the output is not a grid."""
     if len(shape) == 4:
         for rows, columns in (shape[2:], shape[1:3]):
             if rows <= picture[0] and form_of(rows * columns, picture) == (rows, columns):

@@ -89,7 +89,7 @@ def _value(
     caption: WrittenCaption,
     words: Sequence[int],
 ) -> Tensor:
-    """The target: the number, computed from logits (L + 1, V), whose gradients are taken."""
+    """The target, a number computed from logits (L + 1, V). Its gradients are taken."""
     if not target.tokens:
         return logits[steps[0], list(words)].sum()
     chosen = [caption.tokens[step] for step in steps]

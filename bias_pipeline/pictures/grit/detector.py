@@ -77,7 +77,7 @@ class DeformableAttention(nn.Module):
     def forward(
         self, queries: Tensor, boxes: Tensor, values: Tensor, shapes: Sequence[Shape]
     ) -> Tensor:
-        """(B, Q, C): what queries read of (B, S, C). Boxes (B, Q, 4) have centre, width, height."""
+        """(B, Q, C): attended vectors of the grids (B, S, C). Boxes have centre, width, height."""
         n_heads, n_levels, n_points = self.shape
         projected = self.value_proj(values).unflatten(2, (n_heads, -1))
         offsets = self.sampling_offsets(queries).unflatten(2, (*self.shape, 2))
@@ -159,8 +159,8 @@ class RegionDecoder(nn.Module):
 
     Boxes are refined before the first layer and then in each layer (Zhu et al. 2021, section 4.2).
     In the paper, gradients do not flow from the boxes of one layer to the boxes of the layer
-    before, since every layer has its own loss on boxes. Here they do, since only the caption is
-    learnt. The outputs are the same.
+    before, since every layer has its own loss on boxes. Here gradients flow, since only the caption
+    is learnt. The outputs are the same.
     """
 
     def __init__(self, sizes: Sequence[int], size: GritSize) -> None:

@@ -1,7 +1,7 @@
 """The base class of debiasings. A debiasing edits vectors and is fitted to examples of groups.
 
 Debiasings of text encoders are fitted to our own sentences. A definition set has one sentence for
-each group. Its sentences differ only in the group that they name.
+each group. The sentences of a set differ only in the group that they name.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _HELD_OUT = (
 def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Make definition sets from each template sentence and each term for the groups.
 
-    For gender, we chose the terms, which give 224 sets. For other attributes, the words that the
-    attribute's YAML file lists for each group describe a person. Groups without words, such as
-    intersections, raise an error.
+    For gender, we chose the terms, which give 224 sets. For other attributes, the terms are "sad
+    person" and so on, with the words that the attribute's YAML file lists for each group. Groups
+    without words, such as intersections, raise an error.
 
     Args:
         attribute: the attribute whose words are used.
@@ -212,7 +212,7 @@ class Debias(TextEdits, ABC):
         """Fit the edit of pictures or of texts. Raises an error if there are too few examples."""
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """Edit the two embedders. Each edit is fitted to the examples of its side."""
+        """Edit the two embedders, with edits that are fitted to ``examples`` by :meth:`fit`."""
         edits = {side: self.fit(examples[side]) for side in self.sides}
         return edit_encoder(dual, edits, renormalise=self.renormalise)
 

@@ -121,7 +121,7 @@ def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
 
 
 def read_tokenizer(model: Pretrained) -> Tokenizer:
-    """RoBERTa's byte-pair tokenizer. It puts ``<s>`` before a text and ``</s>`` after it."""
+    """RoBERTa's byte-pair tokenizer, which puts ``<s>`` before a text and ``</s>`` after it."""
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
     paths = [str(model.folder / name) for name in VOCABULARY]
