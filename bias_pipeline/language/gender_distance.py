@@ -54,8 +54,8 @@ _COSINE = (-1.0, 1.0)
 class GenderDistance(TaskMetric):
     """How near the objects in captions are to the words for groups (Sabir and Padro 2023).
 
-    ``distance:GROUP:model`` and ``:human`` are mean cosines between the word vectors of objects and
-    of the group's word. ``model`` and ``human`` are the first group's share of the sum of these
+    ``distance:GROUP:model`` and ``:human`` are mean cosines between the vectors of objects and of
+    the group's word. ``model`` and ``human`` are the first group's share of the sum of these
     cosines (eq. 1). ``score`` is ``model`` minus ``human`` on the images that both describe. The
     group that a caption names matters only for ``cooccurrence`` and ``leakage``.
 

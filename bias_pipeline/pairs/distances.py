@@ -121,10 +121,10 @@ class BeyondPictures:
     """How much more captions differ between groups than within a group, in the same set.
 
     For two pairs (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a') -
-    D(b, b'). This value is the effect of the group in one pair, multiplied by its effect in the other pair.
-    Chance differences between pictures are independent in the two pairs and cancel on average. So
-    the mean is 0 if the group has no effect. If the pictures of one pair are exchanged, the value
-    changes its sign.
+    D(b, b'). This value is the effect of the group in one pair, multiplied by its effect in the
+    other pair. Chance differences between pictures are independent in the two pairs and cancel on
+    average. So the mean is 0 if the group has no effect. If the pictures of one pair are exchanged,
+    the value changes its sign.
     """
 
     contrasts: Contrasts

@@ -126,7 +126,7 @@ class CompleteSets:
         return np.stack([of_group @ values for of_group in self.weights], axis=1)
 
     def p_value(self, values: Float64Array) -> float:
-        """The p value of equal groups, from ``values`` (J, K), or NaN if under six sets differ."""
+        """The p value of ``values`` (J, K), or NaN if fewer than six sets differ."""
         differing = np.ptp(values, axis=1) > 1e-12
         if differing.sum() < FEWEST_SETS:
             return math.nan

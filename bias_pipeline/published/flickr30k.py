@@ -166,7 +166,7 @@ def _stem(name: str) -> str:
 
 
 def _without_ending(by_image: Mapping[str, T], path: Path | None) -> dict[str, T]:
-    """The mapping, with the ending ``.jpg`` removed from ids."""
+    """Remove the ending ``.jpg`` from ids."""
     short: dict[str, T] = {}
     for image, value in by_image.items():
         if short.setdefault(_stem(image), value) != value:

@@ -2,10 +2,10 @@
 
 The network is transformers' CLIP. The loss is the symmetric contrastive loss of Radford et al.
 (2021): in a batch, each picture must find its caption, and each caption must find its picture. The
-small CLIP for ``dataset=scenes`` is trained once and cached. The training pictures of the CLIP are
-not in the audited data set. A simulated captioner wrote their captions. The captioner's setting
-``a_to_t`` says how strongly the described activities depend on the person's group. So we know how
-much bias the CLIP was taught.
+small CLIP for ``dataset=scenes`` is trained once and cached. The training pictures have the seed
+1000, which should not be the seed of the audited data set. A simulated captioner wrote their
+captions. The captioner's setting ``a_to_t`` says how strongly the described activities depend on
+the person's group. So we know how much bias the CLIP was taught.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class ObjectInputs(BackboneInputs):
 
     @cached_property
     def numbers(self) -> IntArray:
-        """(N, R): the objects' numbers from 1 on, padded. No objects have a number of their own."""
+        """(N, R): the objects' numbers, from 1 on, padded. Without objects, "nothing" is listed."""
         number = {name: place for place, name in enumerate(self.names, 1)}
         table = np.full((len(self.objects), max([1, *map(len, self.objects)])), NOTHING, np.int64)
         for row, line in zip(table, self.objects, strict=True):

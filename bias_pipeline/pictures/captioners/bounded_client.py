@@ -19,7 +19,7 @@ class UnfitAnswerError(Exception):
 
 
 def bounded_client(**settings: Any) -> Any:
-    """Make a client that limits, decompresses and converts answers to UTF-8."""
+    """Make a client that limits and decompresses answers, and converts them to UTF-8."""
     import openai
 
     class Client(openai.DefaultAsyncHttpxClient):

@@ -74,7 +74,7 @@ class AnswersNet(nn.Module):
         self.renormalise = renormalise
 
     def forward(self, log_probs: Tensor) -> Tensor:
-        """Append the probability of all other words to log probabilities (B, K), if wanted."""
+        """Append all other words to log probabilities (B, K), unless ``renormalise`` is true."""
         if self.renormalise:
             return log_probs
         named = log_probs.float()

@@ -268,7 +268,7 @@ class ServedCaptioner:
         return None
 
     def _check_answer(self, image: str, text: str) -> Answer | Fault:
-        """Read the answer in a text, and count its tokens. Returns the fault if it is broken."""
+        """Read the answer in a text, and count its tokens. Returns a fault if it is unusable."""
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")

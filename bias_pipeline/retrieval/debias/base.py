@@ -53,9 +53,9 @@ _HELD_OUT = (
 def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Make definition sets from each template sentence and each term for the groups.
 
-    For gender, we chose the terms, which give 224 sets. For other attributes, the terms are "sad
-    person" and so on, with the words that the attribute's YAML file lists for each group. Groups
-    without words, such as intersections, raise an error.
+    For gender, we chose the terms, which give 224 sets. For other attributes, each word that the
+    attribute's YAML file lists for a group makes a term, such as "sad person". Groups without
+    words, such as intersections, raise an error.
 
     Args:
         attribute: the attribute whose words are used.
