@@ -297,7 +297,7 @@ def standard_scores(deviations: Float64Array, shares: Float64Array) -> Float64Ar
 
 
 def finite_population(n: int, k: int) -> float:
-    """The factor in [0, 1] on a count's spread if k of n images are drawn without replacement.
+    """The factor in [0, 1] by which a count's spread shrinks if k of n are drawn at once.
 
     Example:
         >>> finite_population(101, 1), finite_population(100, 100)

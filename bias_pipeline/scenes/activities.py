@@ -309,7 +309,7 @@ fridge: home 2.5 @ Male 1.5 anger 1.8 fear 1.8
 
 
 def factors(text: str) -> dict[str, float]:
-    """Read the factor by which each group does something more often.
+    """Read, for each group, the factor by which it does an activity more often.
 
     Example:
         >>> factors("Male 2.2 young 1.6")

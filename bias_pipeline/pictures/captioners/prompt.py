@@ -161,7 +161,7 @@ class Prompted:
         return self.lengths + max(map(len, self._answers), default=0) + after
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) and ``lengths`` (B,); also for the words after the answer, if any."""
+        """A batch has ``tokens`` (B, L) and ``lengths`` (B,), also for words after the answer."""
         before, after = ([lines[row] for row in rows.tolist()] for lines in self._lines)
         arrays = {"tokens": _pad(before), "lengths": self.lengths[rows]}
         if self.prompt.words_after:

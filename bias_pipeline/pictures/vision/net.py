@@ -82,7 +82,7 @@ class VisionNet(nn.Module, ABC):
 
 
 class TimmNet(VisionNet):
-    """A timm network. Its regions are its last feature grid or its tokens."""
+    """A timm network. The regions are the last feature grid or the tokens."""
 
     def regions_of(self, pictures: Tensor) -> Tensor:
         features: Tensor = self.network.forward_features(pictures)  # type: ignore[operator]
@@ -94,7 +94,7 @@ class TimmNet(VisionNet):
 
 
 class HfNet(VisionNet):
-    """A transformers network. Its regions are its last states of patches.
+    """A transformers network. The regions are the last states of the patches.
 
     Other tokens, such as the class token, come before the patches. The number of patches is taken
     to be the largest possible square.

@@ -54,7 +54,7 @@ class VisionRegions:
         return self.regions(pixels).astype(np.float16)
 
     def regions(self, pixels: npt.NDArray[np.uint8]) -> Float32Array:
-        """Map (N, S, S, 3) pictures to regions (N, R, D)."""
+        """Map pictures (N, S, S, 3) to regions (N, R, D)."""
         import torch
 
         turned = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2)

@@ -81,7 +81,7 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 
 
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Definition sets for testing, with sentences that are not used for fitting and more terms.
+    """Definition sets for testing, with sentences that fitting does not use, and more terms.
 
     If a group has no words, there are no sets.
 
