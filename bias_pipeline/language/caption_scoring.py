@@ -1,6 +1,7 @@
-"""Scores captions for the Gender Score; each caption is written about every group in turn.
+"""Scores captions for the Gender Score. Each caption is rewritten once for every group.
 
-The visual context of a caption is the objects in its picture, with probabilities.
+The visual context of a caption is the list of objects in its picture. Each object c has a
+probability P(c).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from bias_pipeline.text.counterfactual_captions import captions_naming
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """The objects of images, as M pairs of an image and an object, in the order of the images."""
+    """The objects in images, as M pairs (image, object). The pairs are sorted by image."""
 
     names: tuple[str, ...]  # the U distinct objects
     images: IntArray  # (M,) row of each pair's image
@@ -50,7 +51,7 @@ class Contexts:
     def of_images(
         cls, objects_by_row: Mapping[int, Mapping[str, float]], notes: tuple[str, ...] = ()
     ) -> Contexts:
-        """Contexts from a mapping that gives, for rows of images, the objects and their P(c).
+        """Make contexts from a mapping: row of the image -> object -> P(c).
 
         Example:
             >>> contexts = Contexts.of_images({3: {"dog": 0.5}, 1: {"kite": 0.25, "dog": 0.75}})
@@ -78,7 +79,7 @@ class Contexts:
         return flags
 
     def pairs_of(self, images: IntArray) -> tuple[IntArray, IntArray]:
-        """(P,) the pairs of R images, in any order, and (P,) the image of each pair."""
+        """(P,): the pairs of R images, and (P,): where each pair's image is in ``images``."""
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
@@ -91,11 +92,11 @@ class Contexts:
 
 
 def annotated_objects(corpus: Corpus, excluded: Collection[str]) -> Contexts:
-    """The objects of a data set's annotations.
+    """The objects that a data set's annotations name.
 
-    Annotations have no confidence. P(c) is how common an object is: the share of images with known
-    objects that show the object. The paper has the same meaning of P(c): an object in every picture
-    says nothing about people.
+    Annotations have no confidence. So P(c) is how common an object is: among the images with
+    annotated objects, the share that shows the object. This fits the meaning of P(c) in the paper:
+    an object in every picture says nothing about people.
     """
     of_images = corpus.objects or ()
     names = {name: coco_name(name) for name in corpus.images_by_object}
@@ -128,7 +129,7 @@ _COLUMNS = ("count", *FACTORS, *ESTIMATES.values(), "told")  # K columns each, t
 
 @dataclass(frozen=True)
 class CaptionScorer:
-    """The models and settings by which captions are scored."""
+    """The models and settings that score captions."""
 
     language_model: LanguageModel  # gives P(g)
     sentence_encoder: Frozen  # gives similarities
@@ -142,7 +143,7 @@ class CaptionScorer:
 
 
 def unit_vectors(encoder: Frozen, texts: Sequence[str]) -> Float64Array:
-    """(N, D) vectors of texts, of length 1; texts may repeat."""
+    """(N, D): a vector of length 1 for each text. Texts may repeat."""
     place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
     vectors = encoder.vectors(list(place)).astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -157,9 +158,9 @@ def judge(
     pairs: IntArray,
     of: IntArray,
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Likelihoods (R, K) of texts; similarities (P, K) and scores (P, K) of texts and objects.
+    """Likelihoods (R, K) of texts; similarities (P, K) and scores (P, K) of text-object pairs.
 
-    Pair p joins text ``of[p]`` and row ``pairs[p]`` of ``contexts``.
+    Pair p consists of the text ``of[p]`` and the object in row ``pairs[p]`` of ``contexts``.
     """
     flat = [text for versions in texts for text in versions]
     shape = (len(texts), len(texts[0]))
@@ -176,14 +177,14 @@ def judge(
 
 
 def mean_over(of: IntArray, values: Float64Array, n_texts: int) -> Float64Array:
-    """(R, K) means over the objects of each text, from the (P, K) values of pairs."""
+    """(R, K): for each text, the mean of ``values`` (P, K) over the pairs of the text."""
     totals = np.stack([np.bincount(of, column, minlength=n_texts) for column in values.T], axis=1)
     means: Float64Array = totals / np.bincount(of, minlength=n_texts)[:, None]
     return means
 
 
 class Judged:
-    """Scores of a side's captions, each caption written about every group in turn."""
+    """Scores of the captions by the captioner or by annotators, rewritten once for every group."""
 
     def __init__(self, how: CaptionScorer, view: CorpusView, contexts: Contexts, side: str) -> None:
         captions, self.side = view.corpus.side(side), side
@@ -215,7 +216,7 @@ class Judged:
         }
 
     def table(self, chosen: BoolArray) -> sparse.csr_array:
-        """(N, C) sums over the chosen captions of each image; :class:`Values` knows the columns."""
+        """(N, C): sums over the chosen captions of each image, read by :class:`Values`."""
         is_chosen = chosen[self.rows]
         n_objects = np.bincount(self.of, minlength=len(self.rows)).astype(np.float64)
         by_factor = {
@@ -242,7 +243,7 @@ class Judged:
     def object_tables(
         self, wanted: IntArray, images: BoolArray, name: str
     ) -> dict[str, sparse.csr_array]:
-        """Two (N, K * T) tables of wanted objects: sums of pairs' scores and counts of pairs."""
+        """Two tables (N, K * T) for the wanted objects: sums of scores, and numbers of pairs."""
         column = np.full(int(max(self.objects.max(initial=-1), wanted.max(initial=-1))) + 1, -1)
         column[wanted] = np.arange(len(wanted))
         named = self.named[self.rows][self.of]
@@ -262,14 +263,14 @@ _FURTHER = (*FACTORS[1:], *ESTIMATES.values())  # numbers of a side besides the 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Computes the metric's numbers from sums."""
+    """Computes the numbers of the metric from sums over images."""
 
     groups: tuple[str, ...]  # the K groups
     objects: tuple[str, ...]  # the T objects that have their own parts
     sides: CaptionSides  # the images of each part
 
     def side_numbers(self, sums: Float64Array) -> dict[str, Float64Array]:
-        """(B, K) values for each name, computed from the (B, C) sums of :meth:`Judged.table`."""
+        """For each name, (B, K): values that are computed from the sums of :meth:`Judged.table`."""
         n = len(self.groups)
         column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
         means = {name: share(column[name], column["count"]) for name in FACTORS}
@@ -316,7 +317,7 @@ class Values:
         return values
 
     def of_objects(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """For each object, the first group's share in the scores and in the counts."""
+        """For each object, the first group's share of the scores and of the captions."""
         values: dict[PartName, CountedNumber] = {}
         sides = [part for part in (MODEL, HUMAN) if f"objects:{part.side}:counts" in sums]
         for part in sides:

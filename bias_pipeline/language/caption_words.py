@@ -1,7 +1,7 @@
-"""Finds words that masking leaves, words after group words, and words that alignment replaces.
+"""Finds words that masking leaves, words that follow group words, and words that are replaced.
 
-DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; Table 7 of DBAC
-measures with METEOR how much of the meaning remains.
+Appendix A of DBAC chooses delta so that 60 % of all replacements are near words. Table 7 of DBAC
+uses METEOR to measure how much of the meaning remains.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_UNMASKED, MOST_FOLLOWING = 40, 10  # how many words are printed
 
 @dataclass(frozen=True)
 class UnmaskedWord:
-    """A revealing word that masking leaves."""
+    """A word that reveals a group and that masking leaves in captions."""
 
     side: str  # the side whose captions contain the word
     word: str  # the word
@@ -45,7 +45,7 @@ class UnmaskedWord:
 def unmasked_words(
     corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
 ) -> list[UnmaskedWord]:
-    """Words of the attribute's own list that ``masking`` leaves, the most frequent first."""
+    """The words of the attribute's list that ``masking`` leaves, the most frequent first."""
     masked = masking(Tokenize()(corpus))
     grouping = corpus.groupings[attribute.name]
     remaining = [
@@ -99,7 +99,7 @@ END = "(end)"
 
 @dataclass(frozen=True)
 class Collocations:
-    """The words that follow the listed words of an attribute in a side's captions."""
+    """The words that follow the attribute's listed words, in the captions by one side."""
 
     side: str  # the side of the captions; only images of a group count
     attribute: str  # the attribute with the listed words
@@ -112,7 +112,7 @@ class Collocations:
 
 
 def collocations(corpus: Corpus, attribute: Attribute) -> list[Collocations]:
-    """The words that follow listed words, for each side that has captions."""
+    """The words that follow listed words, for the captioner and for annotators."""
     labelled = corpus.groupings[attribute.name].codes >= 0
     sides = {side: corpus.side(side) for side in SIDES}
     chosen = {
@@ -140,7 +140,7 @@ def _collocations_of(captions: Captions, side: str, naming: Naming) -> Collocati
 
 
 def _following(listed: Listed) -> Counter[str]:
-    """The words right after listed words in the same caption."""
+    """How often each word directly follows a listed word in the same caption."""
     captions, after = listed.captions, listed.places + 1
     ends = np.isin(after, captions.starts)
     words = [captions.types[token] for token in captions.tokens[after[~ends]]]
@@ -164,7 +164,7 @@ DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 @dataclass(frozen=True)
 class Reach:
-    """The substitutions for one captioner."""
+    """How many human words alignment would replace by near words, for one captioner."""
 
     captioner: str  # its name
     words: int  # distinct human words that the captioner does not use, without punctuation
@@ -176,7 +176,7 @@ class Reach:
 
 
 def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = DELTAS) -> Reach:
-    """The number of substitutions that would be contextual, at each delta."""
+    """For each delta, how many of the human words would be replaced by near words."""
     substitutions = [one for one in align.substitutions(corpus, "human") if is_word(one.word)]
     distances = np.array([one.distance for one in substitutions])
     counts = np.array([one.count for one in substitutions], np.int64)
@@ -192,7 +192,7 @@ def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = 
 
 @dataclass(frozen=True)
 class Likeness:
-    """Similarity of aligned captions to their originals: mean METEOR over captions, in [0, 1]."""
+    """How similar aligned captions are to the originals: mean METEOR over captions, in [0, 1]."""
 
     captions: int  # how many captions were scored
     constant: float  # METEOR if unknown words are replaced by `<unk>`
@@ -200,7 +200,7 @@ class Likeness:
 
 
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
-    """METEOR between human captions and their aligned forms, or NaN if METEOR is not installed."""
+    """METEOR between human captions and aligned captions, or NaN if METEOR is not installed."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
     # The first human caption of the images whose hashed ids come first
     first = np.flatnonzero(corpus.human.positions == 0)

@@ -1,4 +1,4 @@
-"""Contextual alignment replaces human words by the nearest words that the captioner uses."""
+"""Contextual alignment replaces words in human captions by near words that the captioner uses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOWHERE = Neighbour("", float("nan"))
 def nearest_words(
     source: str, words: Sequence[str], known: Sequence[str], cache: ArrayCache | None = None
 ) -> Mapping[str, Neighbour]:
-    """The nearest known word of each given word, if both have vectors."""
+    """For each given word, the nearest known word, if both have vectors."""
     words, known = sorted(set(words)), sorted(set(known))
     text = json.dumps(["nearest", digests(source), words, known])
     key = hashlib.sha256(text.encode()).hexdigest()
@@ -61,9 +61,9 @@ Nearest = tuple[IntArray, Float64Array]
 def nearest_directions(
     queries: Float64Array, known: Float64Array, *, at_once: int = 4096
 ) -> Nearest:
-    """(V,) the nearest of K directions for each vector (the first of equals), and (V,) distances.
+    """(V,): for each vector, the nearest of K directions, and (V,): the distance to it.
 
-    Vectors are of length 1; a distance is 1 minus the cosine, in [0, 2].
+    Vectors have length 1. A distance is 1 minus the cosine, in [0, 2]. Ties go to the first.
 
     Example:
         >>> known = np.array([[1.0, 0.0], [0.0, 1.0]])
@@ -103,15 +103,15 @@ class ContextualAlignment(ConstantAlignment):
 
     A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
     cosine distance, if this distance is below ``delta``. Otherwise, or if the word has no vector,
-    the word becomes ``replacement``. Special tokens of earlier transforms stay and replace nothing.
-    Punctuation has no near word (ours), since by its vector a full stop would become "it". The run
-    has a table of the replacements, ``substitutions.csv``.
+    the word becomes ``replacement``. Special tokens from earlier transforms are not replaced, and
+    never replace a word. Punctuation has no near word (our choice), since otherwise a full stop
+    would become "it". The run writes the table of replacements ``substitutions.csv``.
 
-    With several sets of vectors, scores are averaged over the sets. Their spread is a third source
-    of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
-    was chosen for GloVe and does not carry over to other vectors. ``auto`` is the smallest delta at
-    which 60 % of the running words to replace have a near word (the paper's appendix A). Each
-    captioner and each side has its own delta, and a note gives its value.
+    If there are several sets of vectors, scores are averaged over the sets. The spread of scores is
+    a third source of error (the paper recommends "multiple word embedding models"). The paper chose
+    ``delta`` 0.4 for GloVe. Other vectors need another delta. ``auto`` is the smallest delta at
+    which 60 % of all occurrences of words to replace have a near word (the paper's appendix A).
+    Each captioner and the human captions have their own ``auto`` delta, and a note gives its value.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ContextualAlignment(ConstantAlignment):
 
     @property
     def vectors(self) -> str:
-        """The only set of vectors; several sets are refused."""
+        """The only set of vectors. Several sets raise an error."""
         if len(self.sources) > 1:
             raise UsageError(
                 f"alignment.vectors={[*self.sources]}: only scores are averaged over several sets "
@@ -148,7 +148,7 @@ class ContextualAlignment(ConstantAlignment):
 
     @property
     def alternatives(self) -> Mapping[str, TextTransform]:
-        """One alignment for each set of vectors, by name."""
+        """One alignment for each set of vectors, by the name of the set."""
         if len(self.sources) == 1:
             return super().alternatives
         names = [Path(source).name.partition(".")[0] for source in self.sources]
@@ -163,7 +163,7 @@ class ContextualAlignment(ConstantAlignment):
         return variant
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with aligned sides, and a table of the words that were replaced."""
+        """The corpus with aligned captions, and a table of the words that were replaced."""
         by_side = {side: self.substitutions(corpus, side) for side in self.sides}
         aligned = corpus.rewrite(
             {
@@ -180,7 +180,7 @@ class ContextualAlignment(ConstantAlignment):
         )
 
     def substitutions(self, corpus: Corpus, side: str) -> list[Substitution]:
-        """The replacement of every unknown word of one side, the most frequent first."""
+        """The replacements of all unknown words of one side, the most frequent words first."""
         captions = corpus.side(side).compact()
         counts = dict(zip(captions.types, captions.counts.tolist(), strict=True))
         unknown = [word for word in self.unknown_words(corpus, side) if word in counts]
@@ -197,9 +197,10 @@ class ContextualAlignment(ConstantAlignment):
         return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
     def _delta(self, distances: Float64Array, counts: IntArray) -> float:
-        """The limit of distances; ``auto`` sets it just above the largest accepted distance.
+        """The limit below which a distance counts as near.
 
-        ``auto`` gives a limit just above the largest accepted one.
+        For ``auto``, the limit is just above the smallest distance that suffices for 60 % of the
+        words.
         """
         if self.delta != "auto":
             return self.delta
@@ -221,7 +222,7 @@ class ContextualAlignment(ConstantAlignment):
     def _nearest_known_words(
         self, corpus: Corpus, unknown: Sequence[str]
     ) -> Mapping[str, Neighbour]:
-        """The nearest known word of each unknown word, if both have vectors."""
+        """For each unknown word, the nearest known word, if both have vectors."""
         known = [*filter(is_word, self.known_words(corpus))]
         try:
             return nearest_words(self.vectors, [*filter(is_word, unknown)], known, self.cache)
@@ -235,14 +236,14 @@ class ContextualAlignment(ConstantAlignment):
             raise DataError(lacking) from None
 
     def _substitute(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
-        """Captions in which every listed word is replaced."""
+        """The captions after every word in ``substitutions`` is replaced."""
         new = {
             one.word: (one.replacement,) if one.near else self.replacement for one in substitutions
         }
         return captions.rewrite(lambda word: new.get(word, (word,)))
 
     def _notes(self, substitutions: Sequence[Substitution]) -> Iterator[str]:
-        """Notes on the chosen distance, with a warning if too few of the words have vectors."""
+        """Notes on the chosen limit, and a warning if too few words have vectors."""
         near = [one.distance for one in substitutions if one.near]
         if self.delta == "auto" and near:
             yield f"alignment: delta=auto is a distance of {max(near):.3f}"
@@ -265,7 +266,7 @@ def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is a word: neither a special token nor punctuation.
+    """Whether a token is neither a special token nor punctuation.
 
     Example:
         >>> [is_word(token) for token in ("dog", "2", ".", "<unk>")]
@@ -275,7 +276,7 @@ def is_word(token: str) -> bool:
 
 
 def distance_of(share: float, distances: Float64Array, counts: IntArray) -> float:
-    """The smallest distance within which at least ``share`` of the counts lie; NaN lies nowhere.
+    """The smallest distance within which at least ``share`` of all occurrences have a near word.
 
     Example:
         >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))

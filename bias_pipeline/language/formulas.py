@@ -12,10 +12,10 @@ from bias_pipeline.metrics.functional.counts import share
 
 
 def revision(similarity: Float64Array, probability: Float64Array) -> Float64Array:
-    """(...) the exponent alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)), in [0, inf].
+    """(...): the exponent alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)), in [0, inf].
 
-    With alpha 1 the likelihood does not change (no similarity, or an object in every picture). With
-    alpha 0 the score is 1.
+    Alpha is 1 if the similarity is 0 or the object is in every picture. Then the likelihood does
+    not change. If alpha is 0, the score is 1.
 
     Args:
         similarity: (...) cosine of caption and object, clamped to [-1, 1], since the exponent is
@@ -39,7 +39,7 @@ def revision(similarity: Float64Array, probability: Float64Array) -> Float64Arra
 def gender_score(
     likelihood: Float64Array, similarity: Float64Array, probability: Float64Array
 ) -> Float64Array:
-    """(...) P(g)^alpha, a caption's likelihood revised by an object in the picture, in [0, 1].
+    """(...): P(g)^alpha in [0, 1], a caption's likelihood revised by an object in the picture.
 
     Args:
         likelihood: (...) P(g) of the caption, in [0, 1].
@@ -58,9 +58,9 @@ def gender_score(
 
 
 def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
-    """(...) one group's share in the sum over groups; for two groups s(m) / (s(m) + s(w)), eq. 1.
+    """(...): one group's share of the sum over groups. For two groups, s(m) / (s(m) + s(w)), eq. 1.
 
-    The share is NaN unless every value is above 0, since otherwise the share could leave [0, 1].
+    If a value is 0 or below, the share is NaN, since it could be outside [0, 1].
 
     Args:
         values: (..., K) a value for each group.
@@ -79,7 +79,7 @@ def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
 
 
 def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array:
-    """(...) s(group) / s(person), eq. 2, or NaN unless both scores are above 0.
+    """(...): s(group) / s(person), eq. 2. The ratio is NaN unless both scores are above 0.
 
     Source: Sabir and Padro 2023, eq. 2.
 
@@ -92,9 +92,10 @@ def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array
 
 
 def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
-    """For each caption, the group whose version scores highest, and whether there are ties.
+    """For each caption, the group for which it scores highest, and whether groups tie.
 
-    Ties go to the first group, as published. The group is -1 if a score is NaN.
+    A caption has one version per group. Ties go to the first group, as in the paper. If a score is
+    NaN, the group is -1.
 
     Args:
         scores: (N, K) scores of the same caption written about each group.
@@ -117,7 +118,7 @@ def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
 
 
 def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
-    """(T, K) cosines, or NaN where either vector is missing or 0.
+    """(T, K): cosines, or NaN where a vector is missing or has only zeros.
 
     Args:
         objects: (T, D) vectors; NaN or 0 for an object without a vector.
@@ -138,7 +139,7 @@ def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
 
 
 def mean_cosines(counts: Float64Array, near: Float64Array) -> Float64Array:
-    """(..., K) mean cosine over all mentions; objects without a cosine are left out.
+    """(..., K): the mean cosine over all mentions. Objects without a cosine are left out.
 
     Args:
         counts: (..., T) how often each object is counted.

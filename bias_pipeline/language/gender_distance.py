@@ -1,4 +1,4 @@
-"""Measures whether the objects that captions name are nearer to one group's word."""
+"""Measures whether the objects that captions name are nearer to the word for one group."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class GenderDistance(TaskMetric):
 
     @cached_property
     def encoder(self) -> Frozen | None:
-        """The sentence encoder whose vectors are used; there may be none."""
+        """The sentence encoder whose vectors are used, or None if word vectors are used."""
         if not self.sentence_encoder:
             return None
         store = None if self.cache is None else str(Path(self.cache, "embeddings"))
@@ -186,7 +186,7 @@ class GenderDistance(TaskMetric):
         )
 
     def _lines(self, view: CorpusView, near: Float64Array) -> list[dict[str, object]]:
-        """A line for each named object: its mentions, the groups beside it, the nearest group."""
+        """A row for each named object: captions with it, groups in them, and the nearest group."""
         words = [*view.groups, self.neutral]
         lines, n_groups = [], len(view.groups)
         for side in [side for side in SIDES if len(view.corpus.side(side))]:
@@ -232,7 +232,7 @@ class GenderDistance(TaskMetric):
         return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
 
     def _cosines(self, view: CorpusView) -> Float64Array:
-        """(T, K + 1) cosines of objects and groups' words, the neutral word last; some are NaN."""
+        """(T, K + 1): cosines of T objects with K words for groups and with the neutral word."""
         names, words = list(view.tasks), self._terms(view)
         if self.encoder:
             distinct = list(dict.fromkeys([*names, *words]))
@@ -251,7 +251,7 @@ class GenderDistance(TaskMetric):
         return cosines(*(np.stack([vector(name) for name in side]) for side in (names, words)))
 
     def _with_parts(self, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]) -> IntArray:
-        """The numbers of the objects that get parts of their own."""
+        """The indices of the objects for which the metric reports a number."""
         if self.objects is not None:
             return np.arange(len(self.task.tasks))
         counts = np.asarray(tables[f"things:{MODEL}:0"].sum(axis=0))
@@ -290,7 +290,7 @@ class _Values:
         return values | of_objects.by_object(self.objects[t] for t in self.with_parts)
 
     def _pairs(self, sums: Sums, part: PartName) -> Float64Array:
-        """(B, K, T) how often each object is named with one group, over all positions."""
+        """(B, K, T): how many captions name both the object and the group."""
         pooled = np.sum(self.sides.position_sums(part, sums, "pairs:"), axis=0)
         return by_group(pooled, len(self.groups))
 
@@ -333,12 +333,12 @@ class _Values:
 
 
 def _first_share(pairs: Float64Array) -> Float64Array:
-    """(B,) the first group's share in all (B, K, T) pairs."""
+    """(B,): the first group's share of all ``pairs`` (B, K, T)."""
     return share(pairs[:, 0].sum(axis=1), pairs.sum(axis=(1, 2)))
 
 
 def _named_objects(names: Sequence[str], task: TaskVocabulary) -> TaskVocabulary:
-    """A vocabulary of the named objects; a task keeps all its words, another object has one."""
+    """A vocabulary of the given objects. Objects that are not in ``task`` have one word each."""
     distinct = [name.strip().lower() for name in names]
     if not distinct or not all(distinct) or len(set(distinct)) < len(distinct):
         raise UsageError(f"metric.objects={list(names)}: give distinct names of objects")

@@ -1,4 +1,4 @@
-"""Gender Score: measures which group a language model expects, given the picture's objects."""
+"""Gender Score: measures which group a language model expects, given the objects in the picture."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
 @dataclass(eq=False, kw_only=True)
 class GenderScore(CountingMetric):
-    """Gender Score (Sabir and Padro 2023, eq. 3) of the captioner minus the score of annotators.
+    """The Gender Score of the captioner minus that of annotators (Sabir and Padro 2023, eq. 3).
 
     A caption's score is its likelihood P(g) under a language model, adjusted for how similar the
     caption is to the objects in the picture. ``model`` and ``human`` are the first group's share of
@@ -209,7 +209,7 @@ class GenderScore(CountingMetric):
 
     @property
     def without_group(self) -> Neutral | None:
-        """The settings that neutral captions have, or None if no neutral captions are scored."""
+        """The settings for neutral captions, or None if no neutral captions are scored."""
         if self.neutral is None:
             return None
         return Neutral(self.neutral, self.neutral_words or {}, self.neutral_captions)
@@ -236,7 +236,7 @@ class GenderScore(CountingMetric):
         }
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers except the mean of captions that name no group."""
+        """Whether a number is computed from captions that name a group."""
         neutral = self.without_group
         return neutral is None or neutral.rests_on_names(part)
 

@@ -1,8 +1,8 @@
-"""Further numbers and tables of the Gender Score, on neutral captions, deleted words and examples.
+"""Numbers and tables of the Gender Score about neutral captions, deleted words and examples.
 
-Table 3 divides the Gender Score of each group by the score of neutral captions. Deletion shows
-which words of captions make the version about one group likelier. Examples show how each object
-revises a caption's score for every group (Figure 2).
+Table 3 of the paper divides the Gender Score of each group by the score of neutral captions.
+Deleting words shows which words raise a caption's score for one group. Examples show how each
+object changes a caption's score for every group (Figure 2).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TABLE = "neutral:"  # prefix of its tables' names
 
 @dataclass(frozen=True)
 class Neutral:
-    """The rule that says which captions count as neutral captions."""
+    """Which captions are the neutral captions, and which words replace the words for groups."""
 
     word: str  # replaces the groups' words
     # For listed words, their neutral words, such as `their` for `his`
@@ -51,7 +51,7 @@ class Neutral:
     captions: NeutralCaptions = "retold"
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number rests on captions that name a group."""
+        """Whether a number is computed from captions that name a group."""
         return self.captions == "retold" or (part.what, part.group) != ("gs", self.word)
 
     def judge_captions(
@@ -79,7 +79,7 @@ class Neutral:
     def numbers(
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
-        """The mean over a side's neutral captions, and the groups' means divided by it (eq. 2)."""
+        """The mean score of neutral captions, and each group's mean divided by it (eq. 2)."""
         values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
             people = part.side if part.side == "human" else ""
@@ -99,7 +99,7 @@ class Neutral:
 
 @dataclass(frozen=True, eq=False)
 class NeutralJudged:
-    """Scores of the neutral captions of a side."""
+    """The scores of neutral captions by the captioner or by annotators."""
 
     rows: IntArray  # (R,) the captions
     images: IntArray  # (R,) rows of their images
@@ -108,7 +108,7 @@ class NeutralJudged:
     n_images: int  # N of the corpus
 
     def table(self, chosen: BoolArray) -> sparse.csr_array:
-        """(N, 2) sums of scores and sums of weights, for the chosen captions of each image."""
+        """(N, 2): sums of scores and sums of weights over the chosen captions of each image."""
         weight = self.weight * chosen[self.rows]
         sums = sparse.csr_array(np.stack([self.score * weight, weight], 1))
         return sum_by_image(sums, self.images, self.n_images)
@@ -120,12 +120,12 @@ Deleted = tuple[int, str, list[str]]  # index of the caption, word, K versions w
 def word_effects(
     how: CaptionScorer, judged: Judged, contexts: Contexts, keys: UIntArray, n_captions: int
 ) -> list[Mapping[str, object]]:
-    """How much each word of some captions adds to the share of the first group in their scores.
+    """How much each word adds to the first group's share of the scores of captions.
 
-    A caption's share is the score of its version about the first group, divided by the sum of
-    scores over all versions. The effect of a word is the share with the word minus the share
-    without the word. Words that name a group stay. (The paper says that single words such as
-    "hitting" lean to men, but has no numbers.)
+    A caption is rewritten once for every group. The share is the score of the version for the first
+    group, divided by the sum of the scores of all versions. The effect of a word is the share with
+    the word minus the share without it. Words that name a group are not deleted. (The paper says
+    that words such as "hitting" lean to men, but gives no numbers.)
     """
     drawn = random_words("deletion", 0, keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(drawn, kind="stable")[:n_captions])
@@ -157,7 +157,7 @@ def word_effects(
 
 
 def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
-    """The caption without each word that all its versions share; one word is removed at a time.
+    """Delete each word that all versions of a caption share, one word at a time.
 
     Example:
         >>> without_each([["a man rides"], ["a woman rides"]], 0)
@@ -180,7 +180,7 @@ Line = Mapping[str, object]
 def example_lines(
     how: CaptionScorer, judged: Judged, contexts: Contexts, view: CorpusView, n_captions: int
 ) -> list[Line]:
-    """Lines with some of the captioner's captions, a line for each object in the picture."""
+    """Rows with some of the captioner's captions. Each object in a picture has its own row."""
     captions = view.corpus.side("model")
     keys = random_words("examples", 0, view.corpus.keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(keys, kind="stable")[:n_captions])

@@ -1,7 +1,7 @@
-"""Unpacks a quantised language model in one file (GGUF) into weights that transformers reads.
+"""Unpacks a quantised language model (a GGUF file) into weights that transformers can read.
 
-Unpacking takes a minute or two, and happens once. The weights are cached under the file's digest,
-so moving the file does not matter.
+Unpacking takes a minute or two and is done once. The weights are cached under the checksum of the
+file, so the file may be moved.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAGIC = b"GGUF"
 
 
 def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
-    """Find a quantised model in a file or a package; only its digest is read."""
+    """Find a quantised model in a file or a package. The weights are not read yet."""
     carried = CARRIED.get(name)
     if carried is not None and carried.parts and revision == MAIN:
         parts = [path for path in _parts(carried.parts) if path is not None and path.is_file()]
@@ -62,10 +62,10 @@ def _packed_model(name: str, digest: str, source: str, paths: Sequence[Path]) ->
 
 
 def unpack(model: Pretrained) -> Pretrained:
-    """The model with its weights in a folder; models that are not quantised stay unchanged.
+    """The model with unpacked weights in a folder. A model that is not quantised stays unchanged.
 
-    If several processes ask, one process unpacks and the others wait. A folder appears complete or
-    not at all.
+    If several processes need the model, one process unpacks it and the others wait. An incomplete
+    folder is never left behind.
     """
     if model.kind != KIND:
         return model
@@ -123,7 +123,7 @@ def _write_unpacked(model: Pretrained) -> None:
 
 
 def _joined_file(model: Pretrained, folder: Path) -> Path:
-    """The file in one piece, checked by its digest."""
+    """Join the parts of the file, and check its checksum."""
     carried = CARRIED.get(model.name)
     if carried is None:
         return Path(model.name).expanduser().resolve()
@@ -149,7 +149,7 @@ def _parts(names: tuple[str, ...]) -> Iterator[Path | None]:
 
 
 def read_gguf(path: Path) -> tuple[Any, Any]:
-    """The network (float32) and the tokenizer that a file contains."""
+    """Read the network (as float32) and the tokenizer from a file."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging as library

@@ -1,4 +1,4 @@
-"""Likelihoods of texts by language models; each text is scored once and cached."""
+"""Likelihoods of texts under language models. Each text is scored once, and then cached."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LanguageModel:
 
     @property
     def pretrained_model(self) -> Pretrained:
-        """The model on disk; a quantised model need not be unpacked yet."""
+        """The model on disk. If it is quantised, it may still be packed."""
         model = find_gguf(self.model, self.revision) or find_pretrained(
             self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
         )
@@ -61,14 +61,14 @@ class LanguageModel:
         return model
 
     def require(self) -> None:
-        """Check before any work that the model and its libraries are present."""
+        """Check that the model and the libraries for it are present, before any work is done."""
         model = self.pretrained_model
         if model.kind == GGUF_KIND and not model.folder.is_dir():
             GGUF.require()
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Settings that decide the stored numbers; digests, not paths, stand for the model."""
+        """Settings that determine the cached numbers. Checksums identify the model, not paths."""
         return {
             "job": "likelihood",
             "version": VERSION,
@@ -78,7 +78,7 @@ class LanguageModel:
         }
 
     def log_likelihood(self, texts: Sequence[str]) -> Float64Array:
-        """(N,) log P of each text; cached texts are not scored again."""
+        """(N,): log P of each text. Texts in the cache are not scored again."""
         distinct = list(dict.fromkeys(texts))
         place = {text: row for row, text in enumerate(distinct)}
         numbers = self._numbers(distinct)
@@ -111,5 +111,5 @@ class LanguageModel:
 
 @lru_cache(maxsize=1)
 def _load_once(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
-    """The model; the model that was loaded last stays in memory."""
+    """Load the model. The most recently loaded model stays in memory."""
     return Likelihoods(model, kind, bos, device_of(device))

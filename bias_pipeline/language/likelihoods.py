@@ -1,7 +1,7 @@
-"""Likelihoods of texts under language models, causal or masked.
+"""Computes likelihoods of texts under causal or masked language models.
 
-Five numbers are stored for each text, and every pooling can be computed from these numbers without
-scoring the text again.
+Five numbers are stored for each text. From these numbers, the probabilities of tokens can be
+combined in every supported way, so no text is scored twice.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _WINDOWS = ("sliding_window", "window_size")  # the second name is GPT-Neo's; No
 class Likelihoods:
     """Computes the five numbers of :data:`COLUMNS` for texts, with one model.
 
-    Captions share many prefixes. A causal model computes each distinct prefix once. The computation
-    of prefixes includes the head over the vocabulary, which is the most expensive part. Nothing is
-    padded. A ``causal`` model gives P(token | tokens before it). A ``masked`` model gives P(token |
-    all other tokens), the pseudo-likelihood (Salazar et al. 2020), and has no end token.
+    Captions share many prefixes, and a causal model computes each distinct prefix only once. The
+    output layer over the vocabulary, which is the most expensive part, is also computed once. Texts
+    are not padded. A ``causal`` model gives P(token | tokens before it). A ``masked`` model gives
+    P(token | all other tokens), the pseudo-likelihood (Salazar et al. 2020), and has no end token.
     """
 
     cut = ()  # texts that are too long are refused
@@ -72,7 +72,7 @@ class Likelihoods:
         return int(token_id)
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """(N, 5) the five numbers of each text."""
+        """(N, 5): the five numbers of each text."""
         rows = [self._tokens(text) for text in texts]
         words = [self._last_word(text, row) for text, row in zip(texts, rows, strict=True)]
         with all_threads():
@@ -100,7 +100,7 @@ class Likelihoods:
         return row
 
     def _row(self, text: str) -> Tokens:
-        """A text's tokens, including a causal model's begin token."""
+        """A text's tokens, beginning with the begin token of a causal model."""
         sound = text.encode("utf-8", "replace").decode()  # the tokenizer refuses half surrogates
         masked = self._kind == "masked"
         ids = self._tokenizer(sound, add_special_tokens=masked)["input_ids"]
@@ -115,7 +115,8 @@ class Likelihoods:
     def _last_word(self, text: str, row: Tokens) -> int:
         """The number of scored tokens before the last word.
 
-        The last word begins where the tokens of the text with and without this word first differ.
+        To find where the last word begins, the tokens of the text with and without the last word
+        are compared.
         """
         head = text.rstrip().rpartition(" ")[0]
         before = self._row(head) if head else row[:1]
@@ -138,7 +139,7 @@ class Likelihoods:
         )
 
     def _hidden_states(self, known: PrefixTree) -> torch.Tensor:
-        """(U, D) the last vector of each distinct prefix."""
+        """(U, D): the last hidden state of each distinct prefix."""
         import torch
 
         size = int(self._network.get_output_embeddings().weight.shape[1])
@@ -149,9 +150,10 @@ class Likelihoods:
         return states
 
     def _vectors(self, known: PrefixTree, nodes: IntArray) -> torch.Tensor:
-        """(V, D) the last vectors of prefixes; shorter prefixes come before longer prefixes.
+        """(V, D): the last hidden states of prefixes. Shorter prefixes must come first.
 
-        Each prefix attends only to its own prefixes, so one pass computes all prefixes.
+        Each prefix attends only to itself and to its own prefixes, so one pass computes all
+        prefixes.
         """
         import torch
 
@@ -169,22 +171,22 @@ class Likelihoods:
 
     @property
     def _body(self) -> Any:
-        """The network without its head; transformers 4.51 does not find the head of a Gemma 3."""
+        """The network without its output layer. transformers 4.51 finds none in a Gemma 3."""
         body = self._network.base_model
         return self._network.get_decoder() if body is self._network else body
 
     def _most_together(self) -> int:
-        """The largest number of prefixes in a pass with our mask.
+        """The largest number of prefixes in one pass that uses our attention mask.
 
-        Under our mask, layers ignore their attention window, or apply it to positions in the batch.
-        So a pass must not be longer than the window. A text longer than the window has its own
-        pass, without our mask.
+        If a layer gets our mask, it ignores its attention window or counts the window in positions
+        of the batch. So a pass must not be longer than the window. A text that is longer than the
+        window gets its own pass without our mask.
         """
         windows = [getattr(self._network.config, name, None) for name in _WINDOWS]
         return min([_TOGETHER, *(window for window in windows if window)])
 
     def _can_share(self) -> bool:
-        """Whether the network applies our masks; some networks do not."""
+        """Whether the network respects our attention masks. Some networks do not."""
         import torch
 
         tokens = [
@@ -201,7 +203,7 @@ class Likelihoods:
         return all(torch.allclose(together[nodes], vectors, 1e-3, 1e-3) for nodes, vectors in apart)
 
     def _normalisers(self, hidden: torch.Tensor) -> Float64Array:
-        """(U,) log of the sum over the vocabulary of exp(logit)."""
+        """(U,): for each prefix, the log of the sum of exp(logit) over the vocabulary."""
         import torch
 
         head = self._network.get_output_embeddings()
@@ -214,7 +216,7 @@ class Likelihoods:
         return sums
 
     def _logits_of(self, hidden: torch.Tensor, which: IntArray, targets: IntArray) -> Float64Array:
-        """(T,) the logit of one target token after each of T prefixes."""
+        """(T,): for each of T prefixes, the logit of a target token after the prefix."""
         import torch
 
         head = self._network.get_output_embeddings()
@@ -245,7 +247,7 @@ class Likelihoods:
         return np.stack(results)
 
     def _masked_tokens(self, row: Tokens, places: Sequence[int]) -> Float64Array:
-        """(P,) log-probability of the token at each place when only this token is masked."""
+        """(P,): the log probability of the token at each position if only this token is masked."""
         import torch
 
         tokens = torch.tensor([row] * len(places), device=self._device)
@@ -259,7 +261,7 @@ class Likelihoods:
 
 
 class PrefixTree:
-    """The distinct prefixes of rows of tokens.
+    """The distinct prefixes of token sequences.
 
     Example:
         >>> known = PrefixTree([(7, 8, 9), (7, 8, 5)])
@@ -296,7 +298,7 @@ class PrefixTree:
         return path[::-1]
 
     def parts(self, most: int) -> Iterator[IntArray]:
-        """All prefixes in parts, in which every prefix comes after its own shorter prefixes."""
+        """Divide prefixes into batches in which every prefix follows its own prefixes."""
         part: dict[int, None] = {}
         for path in self._paths:
             if part and len(part.keys() | set(path)) > most:
@@ -307,7 +309,7 @@ class PrefixTree:
             yield np.array(list(part), np.int64)
 
     def ancestry(self, nodes: IntArray) -> BoolArray:
-        """(V, V) whether the second node equals the first or is a prefix of it."""
+        """(V, V) flags: true where the second prefix equals the first or begins it."""
         place = {node: k for k, node in enumerate(nodes.tolist())}
         visible = np.eye(len(nodes), dtype=bool)
         for k, node in enumerate(nodes.tolist()):
@@ -318,19 +320,19 @@ class PrefixTree:
 
 
 def _numbers(logs: Float64Array, end: float, word: int) -> Float32Array:
-    """(5,) see :data:`COLUMNS`."""
+    """(5,): the numbers that :data:`COLUMNS` names."""
     most = logs.max()
     log_sum = most + np.log(np.exp(logs - most).sum())
     return np.array([len(logs), logs.sum(), log_sum, end, logs[word:].sum()], np.float32)
 
 
 def pool_tokens(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
-    """(N,) log P of texts, from their five numbers (N, 5).
+    """(N,): log P of texts, computed from their five numbers (N, 5).
 
-    For ``arithmetic``, P is the mean probability of a token (as published). For ``geometric``, P is
-    the inverse of perplexity. For ``total``, P is the probability of the whole text. For ``cloze``,
-    P is the probability of the last word after the other words. Source: Sabir and Padro 2023,
-    section 4, "mean token probability", and its code.
+    For ``arithmetic``, P is the mean probability of the tokens, as in the paper. For ``geometric``,
+    P is the inverse of perplexity. For ``total``, P is the probability of the whole text. For
+    ``cloze``, P is the probability of the last word, given the words before it. Source: Sabir and
+    Padro 2023, section 4, "mean token probability", and its code.
 
     Example:
         >>> sums = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)

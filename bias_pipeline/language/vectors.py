@@ -1,7 +1,7 @@
-"""Reads word vectors from the installed GloVe, text files, FastText or static models.
+"""Reads word vectors from an installed GloVe, from text files, or from FastText or static models.
 
-Files of vectors are large and a corpus has few words, so readers load only the needed words. A
-vector of zeros has no direction and counts as absent.
+Vector files are large and a corpus has few words, so only the vectors of needed words are loaded. A
+vector of zeros has no direction, so it counts as absent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """The directions of V words.
+    """Unit vectors of V words.
 
     Example:
         >>> table = {"cat": np.array([0.0, 2.0]), "dog": np.array([3.0, 0.0])}
@@ -46,7 +46,7 @@ class WordVectors:
 
     @classmethod
     def from_table(cls, table: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
-        """Vectors by word, scaled to length 1; zero vectors are left out."""
+        """Scale each word's vector to length 1. Words with a zero vector are left out."""
         if not table:
             return cls((), np.zeros((0, 0)))
         words = sorted(table)
@@ -66,12 +66,12 @@ class WordVectors:
         return {word: i for i, word in enumerate(self.words)}
 
     def rows(self, words: Sequence[str]) -> Float64Array:
-        """(len(words), D) the directions of the words that have a direction."""
+        """(len(words), D): the unit vectors of words. Every word must have a vector."""
         return self.units[[self.places[word] for word in words]]
 
 
 def word_vectors(source: str, words: Collection[str]) -> WordVectors:
-    r"""The vectors of some words.
+    r"""Read the vectors of the given words.
 
     Example:
         >>> import tempfile
@@ -109,7 +109,7 @@ def files_of(source: str) -> list[Path]:
 
 
 def digests(source: str) -> dict[str, str]:
-    """The SHA-256 (hex) of each file on which the vectors of a source depend, by file name."""
+    """For each file on which a source's vectors depend, the file name and the SHA-256 (hex)."""
     return {path.name: digest_of(path) for path in files_of(source)}
 
 
@@ -144,7 +144,7 @@ def _glove_files() -> tuple[Path, Path]:
 
 
 def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    """The vectors of a text file with a word in each line; the first line of a word counts."""
+    """Read a text file with one word per line. If a word occurs twice, its first line counts."""
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
     vectors: dict[str, npt.NDArray[np.floating]] = {}
     with closing(gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")) as file:
@@ -180,7 +180,7 @@ def _width(rest: bytes) -> int:
 def _vector(
     word: str, rest: bytes, width: int, line: int
 ) -> Mapping[str, npt.NDArray[np.floating]]:
-    """The vector of a word; empty if the line has a longer word that begins with this word."""
+    """The vector of a word; empty if the line is about a phrase that begins with the word."""
     fields = rest.split()
     if len(fields) > width and not _is_number(fields[0]):
         return {}
@@ -203,7 +203,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _read_binary(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    """Vectors of a binary file; FastText also builds vectors of unknown words from their parts."""
+    """Read a binary file. FastText also builds vectors for unknown words from their parts."""
     FASTTEXT.require()
     from gensim.models import KeyedVectors
     from gensim.models.fasttext import load_facebook_vectors

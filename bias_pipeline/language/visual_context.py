@@ -1,4 +1,4 @@
-"""Finds the objects in pictures: from the data set, files of detections, or networks."""
+"""Finds the objects in pictures, from annotations, files of detections, or networks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LabelsByRow = Mapping[int, Labels]  # for rows of images, what they show
 
 @dataclass(frozen=True)
 class VisualContext:
-    """The objects that sources propose for pictures, and the rule that says which of them count."""
+    """The sources that propose objects for pictures, and the rule for which objects count."""
 
     # `objects`, or files of detections, names or folders of networks, and files of weights of
     # torchvision's detectors
@@ -97,7 +97,7 @@ class VisualContext:
         return Contexts.of_images(voted, tuple(notes))
 
     def _propose(self, by_row: LabelsByRow) -> LabelsByRow:
-        """For each image, the most confident of the labels that may count."""
+        """For each image, the ``top_k`` most confident labels that are not excluded."""
         return {
             row: tuple(
                 (label, confidence)
@@ -108,7 +108,7 @@ class VisualContext:
         }
 
     def _vote(self, sources: Sequence[LabelsByRow], encoder: Frozen) -> dict[int, dict[str, float]]:
-        """The labels that count in each image, with their highest confidence."""
+        """The labels that count in each image, each with the highest confidence of any source."""
         near = self._agreeing_labels(sources, encoder) if len(sources) > 1 else None
         voted: dict[int, dict[str, float]] = {}
         for row in sorted(set(chain.from_iterable(sources))):
@@ -124,7 +124,7 @@ class VisualContext:
     def _agreeing_labels(
         self, sources: Sequence[LabelsByRow], encoder: Frozen
     ) -> dict[str, set[str]]:
-        """For each label, all labels that agree with it, including the label itself."""
+        """For each label, the labels of similar meaning, including the label itself."""
         labels = sorted(
             {
                 label
@@ -145,7 +145,7 @@ class VisualContext:
     def _recognise(
         self, source: str, corpus: Corpus, wanted: IntArray, notes: list[str]
     ) -> LabelsByRow:
-        """The labels that a network gives to the pictures of a corpus."""
+        """Let a network label the pictures of a corpus."""
         if corpus.pictures is None or not any(corpus.pictures.contents):
             raise NotApplicableError(
                 f"dataset {corpus.dataset!r} has no pictures, which {source} needs; set "
@@ -194,7 +194,7 @@ def is_file(source: str) -> bool:
 
 
 def networks(context: object) -> list[str]:
-    """The networks, on the hub or in folders, that a configuration's context contains.
+    """The networks, by name or folder, that the setting ``context`` names.
 
     Example:
         >>> networks(["microsoft/resnet-152", "seen.csv"]), networks("objects")

@@ -1,7 +1,7 @@
-"""Tests whether the pictures of a set also differ with the group outside the person.
+"""Tests whether backgrounds also depend on the group, in pictures that should differ in it alone.
 
-If a background was drawn with the group, no test of captions can separate the two effects. So the
-left and right quarters of pictures are compared in the same way as captions.
+If the background depends on the group of the person, no test of captions can separate the two
+effects. So the left and right quarters of pictures are compared in the same way as captions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Backgrounds:
     p_value: float  # of it
 
     def sentence(self, second: str) -> str:
-        """A sentence for readers that says what differs."""
+        """Write a sentence that says what differs."""
         differing = [
             f"{gap.name} {gap.second - gap.first:+.3f} in pictures of {second} "
             f"(p {gap.p_value:.2g})"
@@ -54,7 +54,7 @@ class Backgrounds:
 
 
 def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds | None:
-    """Compare the outer quarters of the pictures, or None unless all pictures are files."""
+    """Compare the outer quarters of pictures. Returns None unless all pictures are files."""
     rows = np.union1d(contrasts.first, contrasts.second)
     if pictures is None or not all(isinstance(pictures.files[row], Path) for row in rows.tolist()):
         return None
@@ -104,7 +104,7 @@ def _measures(pixels: Float64Array) -> list[float]:
 
 
 def _squared_distances(vectors: sparse.csr_array) -> Float64Array:
-    """(n, n) mean squared differences of pixels."""
+    """(n, n): mean squared differences between pixels."""
     dense = vectors.toarray()
     squares: Float64Array = ((dense[:, None] - dense) ** 2).mean(axis=2)
     return squares

@@ -1,4 +1,4 @@
-"""Answers "Does the caption change with the group?" and writes the sentences around the answer."""
+"""Answers "Does the caption change with the group?" and writes sentences that explain it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UNLIKE = "the pictures are described differently; the group was not shown to be
 def answer_of(
     comparisons: Sequence[GroupsCompared], backgrounds: str, several: SeveralGroups | None
 ) -> Answer:
-    """The answer; with three groups or more, it rests on all groups at once."""
+    """Compute the answer. For three or more groups, it depends on a test of all groups at once."""
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
@@ -78,7 +78,7 @@ def answer_of(
 
 
 def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
-    """The p of both tests of distances, corrected by Holm's method for these two tests."""
+    """The p values of the two tests of distances, corrected by Holm's method for two tests."""
     names = (_BEYOND, _SHIFT)
     p_values = holm([compared.distance_tests[name][1] for name in names])
     return {
@@ -91,7 +91,7 @@ def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
 def smallest_p(
     comparisons: Sequence[GroupsCompared], several: SeveralGroups | None, default: float
 ) -> float:
-    """The smallest p of a class about the person; ``default`` if no class is tested."""
+    """The smallest p value of a class about the person, or ``default`` if no class is tested."""
     each = [gap.adjusted_p for one in comparisons for gap in one.deciding]
     if several:
         each = [one.adjusted_p for one in several.classes]
@@ -99,10 +99,11 @@ def smallest_p(
 
 
 def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate:
-    """The largest absolute difference in a class about the person, with its interval.
+    """The largest absolute difference between groups in a class about the person, with interval.
 
-    The lower end is the largest lower end of any class, corrected for the number of classes. The
-    upper end is the largest upper end, which needs no correction.
+    For the lower end of the interval, the lower ends of all classes are corrected for the number of
+    classes, and the largest is taken. The upper end is the largest upper end of all classes. It
+    needs no correction.
     """
     gaps = [gap for one in comparisons for gap in one.deciding]
     wider = quantile(1 - (1 - level) / len(gaps)) / quantile(level)
@@ -116,7 +117,7 @@ def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate
 
 
 def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
-    """A sentence on how often each group's captions are of a class, with difference, p, power."""
+    """A sentence on each group's share of captions in a class, with difference, p and power."""
     of = compared.second_group if gap.value > 0 else compared.first_group
     low, high = sorted(end if gap.value > 0 else -end for end in (gap.ci_low, gap.ci_high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
@@ -137,7 +138,7 @@ def _sentence_on_all(several: SeveralGroups, one: GroupShares) -> str:
 
 
 def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
-    """Sentences to read beside the answer."""
+    """Further sentences that explain the answer."""
     yield from _base(compared)
     significant = [name for name, p in distance_p_values(compared).items() if p < ALPHA]
     meanings = _CHANGES if backgrounds == ALIKE else _DRAWN_WITH_IT
@@ -154,7 +155,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
 
 
 def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
-    """A clause on how much more captions of unlike pictures differ than captions of one picture."""
+    """How much more captions of two pictures differ than captions of one picture, if clear."""
     means: dict[str, float] = {}
     each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
     for name, distances in each.items():
@@ -167,7 +168,7 @@ def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
 
 
 def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
-    """A clause on findings that do not lead to a Yes; usually empty."""
+    """A clause about findings that do not suffice for the answer yes. It is usually empty."""
     significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
     if any(significant):
         return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
@@ -179,7 +180,7 @@ def _distance_text(name: str, value: float) -> str:
 
 
 def _base(compared: GroupsCompared) -> Iterator[str]:
-    """Sentences on how similar captions are if the groups do not differ."""
+    """Sentences on how much captions differ even if the group is the same."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
         yield f"two captions of one picture differ by {per_100(same)} of 100 content words"
@@ -197,7 +198,7 @@ def _base(compared: GroupsCompared) -> Iterator[str]:
 
 
 def _power(compared: GroupsCompared) -> Iterator[str]:
-    """Sentences on the smallest detectable differences, and on whether any p can be small."""
+    """Sentences on the smallest detectable differences, and on whether any p value can be small."""
     deciding = [gap for gap in compared.deciding if gap.n_differing]
     if deciding:
         low, high = (pick(deciding, key=lambda gap: gap.misses) for pick in (min, max))
@@ -237,7 +238,7 @@ def _words(compared: GroupsCompared) -> Iterator[str]:
 def facts(
     answer: Answer, comparisons: Sequence[GroupsCompared], backgrounds: str
 ) -> dict[str, object]:
-    """The answer as plain data, with values of each set, which comparisons of captioners need."""
+    """The answer as plain data. To compare captioners, it also has the values of each set."""
     return {
         **asdict(answer),
         "p_value": None if math.isnan(answer.p_value) else answer.p_value,
@@ -256,7 +257,7 @@ def facts(
 def _deciding_differences(
     compared: GroupsCompared, backgrounds: str
 ) -> dict[str, Mapping[str, float]]:
-    """The difference in each set, for each part that an answer may rest on."""
+    """For each number that can determine the answer, its difference in each set."""
     parts = {
         str(PartName(f"class:{gap.name}", group=compared.label)): gap.by_set
         for gap in compared.deciding

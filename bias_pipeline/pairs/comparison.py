@@ -1,4 +1,4 @@
-"""Compares two groups over sets of pictures, by distances, direction, classes and words."""
+"""Compares the captions of two groups over sets of pictures: distances, classes and words."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ KERNELS: Mapping[str, Kernel] = {"jaccard": jaccard_distances, "cosine": cosine_
 
 @dataclass(frozen=True, eq=False)
 class SetPictures:
-    """The N pictures of a corpus with sets, and the content of their captions."""
+    """The N pictures of a corpus, which belong to sets, and the content of their captions."""
 
     corpus: Corpus
     wordings: Wordings
@@ -57,19 +57,19 @@ class SetPictures:
 
     @cached_property
     def model(self) -> SaidOfPeople:
-        """The content of the captioner's captions, with all samples."""
+        """The content of all the captioner's captions, including all samples."""
         return SaidOfPeople.of_model(self.corpus.each_sample, self.wordings)
 
     @cached_property
     def with_edits(self) -> SaidOfPeople | None:
-        """The same with captions of the pictures' edits, or None if no picture was edited."""
+        """Like :attr:`model`, but with captions of edited pictures, or None if there are none."""
         samples = self.corpus.each_sample
         edits = [edit for sample in samples for edit in sample.edits]
         return SaidOfPeople.of_model([*samples, *edits], self.wordings) if edits else None
 
     @cached_property
     def people(self) -> SaidOfPeople | None:
-        """What annotators say, or None if they describe only some of the captioner's pictures."""
+        """The content of human captions, or None if some captioned picture has no human caption."""
         described = np.unique(self.model.pictures)
         if not len(self.corpus.human) or not has_captions(self.corpus, "human")[described].all():
             return None
@@ -77,7 +77,7 @@ class SetPictures:
 
     @property
     def codes(self) -> IntArray:
-        """(N,) the group of each picture."""
+        """(N,): the group of each picture."""
         return self.corpus.groupings[self.wordings.attributes[0].name].codes
 
     @property
@@ -86,24 +86,24 @@ class SetPictures:
 
     @cached_property
     def contexts(self) -> IntArray:
-        """(N,) numbers that are equal if pictures agree in the groups of all other attributes."""
+        """(N,): numbers that are equal for pictures whose other attributes are all equal."""
         others = [self.corpus.groupings[a.name].codes for a in self.wordings.attributes[1:]]
         table = np.stack([np.zeros(len(self.corpus), np.int64), *others])
         return np.unique(table, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
     def contrasts(self, compared: tuple[int, int], used: BoolArray) -> Contrasts:
-        """The pairs of pictures of two groups."""
+        """Pair the pictures of two groups."""
         sets = self.corpus.set_ids or ()
         return Contrasts.of_groups(sets, self.codes, self.contexts, compared, used)
 
     @cached_property
     def n_captions(self) -> IntArray:
-        """(N,) the number of captions of each picture."""
+        """(N,): the number of captions of each picture."""
         return np.bincount(self.model.pictures, minlength=len(self.corpus))
 
     @cached_property
     def classes(self) -> list[tuple[str, Float64Array, Float64Array | None]]:
-        """Each class with the (N,) means of pictures and the means of annotators' captions."""
+        """For each class, (N,): the means over pictures' captions, and over human captions."""
         n = len(self.corpus)
         model, people = self.model, self.people
         theirs = self._classes_of(people) if people else {}
@@ -123,7 +123,7 @@ class SetPictures:
 
 @dataclass(frozen=True, eq=False)
 class GroupsCompared:
-    """Two groups, compared over the sets that contain both groups."""
+    """A comparison of two groups over the sets that contain both groups."""
 
     pictures: SetPictures
     compared: tuple[int, int]  # the groups' numbers; differences are the second minus the first
@@ -141,7 +141,7 @@ class GroupsCompared:
 
     @cached_property
     def contrasts(self) -> Contrasts:
-        """The pairs of pictures that have captions."""
+        """The pairs of pictures in which both pictures have captions."""
         return self.pictures.contrasts(self.compared, self.pictures.n_captions > 0)
 
     @property
@@ -168,7 +168,7 @@ class GroupsCompared:
         return SetDistances.from_vectors(self.contrasts, vectors, pictures, kernel)
 
     def by_set(self, of_pairs: Float64Array) -> Float64Array:
-        """(J,) the mean over those pairs of each set that have a value; NaN if no pair has one."""
+        """(J,): the mean over each set's pairs that have a value, or NaN if no pair has a value."""
         known = ~np.isnan(of_pairs)
         weights = self.contrasts.weights[known]
         sets = np.bincount(self.contrasts.set_of[known], weights, self.n_sets)
@@ -176,19 +176,19 @@ class GroupsCompared:
         return np.where(sets > 0, sums / np.where(sets > 0, sets, 1), np.nan)
 
     def mean_over_sets(self, of_pairs: Float64Array) -> float:
-        """The mean over sets of the values of pairs, or NaN if no set has a value."""
+        """The mean of pairs' values within sets and then over sets, or NaN if there is no value."""
         by_set = self.by_set(of_pairs)
         by_set = by_set[~np.isnan(by_set)]
         return float(by_set.mean()) if len(by_set) else math.nan
 
     @cached_property
     def beyond_pictures(self) -> BeyondPictures:
-        """The effect of the group that contexts have in common."""
+        """The effect of the group that recurs in other pairs of the same set."""
         return BeyondPictures(self.contrasts, self.distances.crossed)
 
     @cached_property
     def distance_tests(self) -> dict[str, tuple[float, float]]:
-        """The value and p of both tests of distances by name, with and without visible marks."""
+        """The value and p value of each test of distances, with and without visible marks."""
         plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
         crossed = self._distances(shown, self.pictures.model.pictures).crossed
@@ -211,7 +211,7 @@ class GroupsCompared:
         }
 
     def shifts(self, words: sparse.csr_array) -> sparse.csr_array:
-        """(J, V) changes of the captions of each set, minus annotators' changes if known."""
+        """(J, V): the change of words between groups in each set, minus that in human captions."""
         n = len(self.pictures.corpus)
         model, people = self.pictures.model, self.pictures.people
         if people is None:
@@ -232,7 +232,7 @@ class GroupsCompared:
 
     @cached_property
     def gaps(self) -> list[GroupGap]:
-        """The differences in all classes, where classes about the person come first."""
+        """The differences in all classes. Classes about the person come first."""
         of_pictures = self.pictures
         gaps = [
             group_gap(
@@ -254,7 +254,7 @@ class GroupsCompared:
 
     @property
     def deciding(self) -> list[GroupGap]:
-        """The differences in classes about the person, on which an answer may rest."""
+        """The differences in classes about the person, which can determine the answer."""
         about = (NAMED, WRONG, DECLINES, *self.pictures.wordings.classes)
         return [gap for gap in self.gaps if gap.name in about]
 
@@ -268,12 +268,12 @@ class GroupsCompared:
 
     @cached_property
     def backgrounds(self) -> Backgrounds | None:
-        """How much pictures differ with the group outside the person; None unless all are files."""
+        """How much backgrounds depend on the group, or None if some picture is not a file."""
         return backgrounds(self.pictures.corpus.pictures, self.contrasts)
 
     @property
     def n_equal(self) -> int:
-        """The number of sets in which all pairs have equal content words."""
+        """The number of sets in which the captions of all pairs have the same content words."""
         unequal = self.contrasts.set_of[self.distances.pairs > 0]
         return self.n_sets - len(np.unique(unequal))
 

@@ -1,4 +1,4 @@
-"""Pairs the pictures of a set that show two groups and agree in all other attributes."""
+"""Pairs the pictures of a set that differ in the group and agree in all other attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """M pairs of pictures in J sets; each pair has a picture of each of the two groups."""
+    """M pairs of pictures in J sets. Each pair has one picture of each group."""
 
     sets: tuple[str, ...]  # the J sets by name
     set_of: IntArray  # (M,) the set of each pair, ascending
@@ -34,12 +34,12 @@ class Contrasts:
         compared: tuple[int, int],
         used: BoolArray,
     ) -> Contrasts:
-        """Pair the pictures of two groups that share a set and a context.
+        """Pair pictures of two groups within the same set and context.
 
         The k-th picture of one group is paired with the k-th picture of the other group, in the
-        given order. All arguments describe N pictures: ``sets`` has the set (empty for none),
-        ``groups`` the group, ``contexts`` a number for the other attributes, and ``used`` whether
-        the picture may be paired.
+        given order. For each of N pictures, ``sets`` has the set (empty for none), ``groups`` has
+        the group, ``contexts`` has a number for the other attributes, and ``used`` says whether the
+        picture may be paired.
         """
         cells: dict[str, dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
         for row in np.flatnonzero(used & np.isin(groups, compared)).tolist():
@@ -66,31 +66,31 @@ class Contrasts:
 
     @cached_property
     def keys(self) -> UIntArray:
-        """(J,) a hash of each set."""
+        """(J,): a hash of each set's name."""
         return hash_ids(self.sets)
 
     def means(self, group: int, n_pictures: int) -> sparse.csr_array:
-        """(J, N) weights that average the pictures of the first (0) or the second (1) group."""
+        """(J, N): weights that average each set's pictures of the first (0) or second (1) group."""
         pictures = (self.first, self.second)[group]
         return sparse.csr_array(
             (self.weights, (self.set_of, pictures)), shape=(len(self), n_pictures)
         )
 
     def of_sets(self, group: int, values: Float64Array) -> Float64Array:
-        """(J,) the mean over the pictures of each set in the first (0) or the second (1) group."""
+        """(J,): the mean over each set's pictures of the first (0) or second (1) group."""
         pictures = (self.first, self.second)[group]
         weighted = self.weights * values[pictures]
         return np.bincount(self.set_of, weighted, len(self)).astype(np.float64)
 
     def differences(self, values: sparse.csr_array) -> sparse.csr_array:
-        """(J, V) the second group minus the first, from (N, V) values of pictures."""
+        """(J, V): the second group's mean of ``values`` (N, V) minus the first group's mean."""
         n_pictures = values.shape[0]
         means = self.means(1, n_pictures) - self.means(0, n_pictures)
         return sparse.csr_array(means @ values)
 
     @cached_property
     def crossings(self) -> IntArray:
-        """(P, 2) all combinations of two pairs of the same set."""
+        """(P, 2): all combinations of two pairs within a set."""
         bounds = np.searchsorted(self.set_of, np.arange(len(self) + 1)).tolist()
         crossed = [
             two for start, end in pairwise(bounds) for two in combinations(range(start, end), 2)

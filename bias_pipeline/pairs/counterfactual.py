@@ -1,4 +1,4 @@
-"""Counterfactual pairs measure whether captions change if the picture shows another person."""
+"""Measures whether captions change if a picture shows a person of another group."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Counterfactual(Metric):
     backgrounds: Literal["drawn", "alike"] = "drawn"
 
     def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
-        """The corpus with all its samples, since captions of one picture are compared."""
+        """The corpus with all samples, since different captions of one picture are compared."""
         return (corpus,)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
@@ -135,7 +135,7 @@ class Counterfactual(Metric):
         return SetPictures(corpus, wordings, self.distance)
 
     def _comparisons(self, pictures: SetPictures) -> list[GroupsCompared]:
-        """All pairs of groups that occur in the same set at least twice."""
+        """Compare every two groups that occur together in at least two sets."""
         present = np.unique(pictures.codes[pictures.codes >= 0]).tolist()
         pairs = list(combinations(present, 2))
         n_families = len(pairs) * len(pictures.wordings.attributes)
@@ -162,7 +162,7 @@ class Counterfactual(Metric):
 
 
 def _groups_of_a_set(pictures: SetPictures) -> str:
-    """The groups in the first set as an example; empty if no picture with a set has a group."""
+    """The groups in the first set, as an example; empty if no picture in a set has a group."""
     labelled = np.flatnonzero(pictures.codes >= 0)
     sets = np.array(pictures.corpus.set_ids or ())[labelled]
     if not any(sets):
@@ -175,14 +175,14 @@ def _groups_of_a_set(pictures: SetPictures) -> str:
 def _several_groups(
     pictures: SetPictures, comparisons: Sequence[GroupsCompared]
 ) -> SeveralGroups | None:
-    """All groups compared at once, or None for two groups, or if too few sets have all groups."""
+    """Compare all groups at once, if there are more than two and enough sets have all groups."""
     groups = sorted({code for one in comparisons for code in one.compared})
     several = SeveralGroups(pictures, groups)
     return several if len(groups) > 2 and several.has_enough_sets else None
 
 
 def _varies(corpus: Corpus, attribute: str) -> bool:
-    """Whether some set has pictures of two groups of the attribute."""
+    """Whether the attribute's group differs between the pictures of some set."""
     if attribute not in corpus.groupings:
         return False
     first: dict[str, int] = {}
@@ -266,7 +266,7 @@ class _Parts:
 
 
 def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) -> Iterator[str]:
-    """Notes on the numbers of sets, pictures and samples, and on sets that are left out."""
+    """Notes on how many sets, pictures and samples there are, and which sets are left out."""
     corpus = pictures.corpus
     used = {name for one in comparisons for name in one.contrasts.sets}
     known = {name for name in corpus.set_ids or () if name}
@@ -288,7 +288,7 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
 
 
 def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, object]]]:
-    """Tables of classes, of sets, of the captions that changed most, and of outer quarters."""
+    """Tables of classes, sets, the captions that changed most, and backgrounds."""
     each = {
         "classes": _class_lines,
         "sets": _set_lines,
@@ -348,7 +348,7 @@ def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 
 def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
-    """Captions of the sets that changed most, with masked words in brackets."""
+    """The captions in the sets that changed most. Masked words are in brackets."""
     model, contrasts = one.pictures.model, one.contrasts
     ids, first_caption = one.pictures.corpus.ids, np.searchsorted
     for number in one.most_changed(_MOST_CHANGED):

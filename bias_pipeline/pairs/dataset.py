@@ -1,4 +1,4 @@
-"""``dataset=pairs`` reads PAIRS, which draws each scene with persons of each gender and race.
+"""``dataset=pairs`` reads PAIRS, which shows each scene with a person of each gender and race.
 
 Source: Fraser and Kiritchenko, Examining Gender and Racial Bias in Large Vision-Language Models
 Using a Novel Dataset of Parallel Images (EACL 2024).
@@ -36,7 +36,7 @@ _COLUMNS = ("race", "gender")
 
 
 class _Picture(NamedTuple):
-    """A picture, identified by the names of its folders and of its file."""
+    """A picture, identified by the names of its folders and its file."""
 
     path: Path
     scene: str  # PART/SCENE
@@ -45,16 +45,16 @@ class _Picture(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id PART/SCENE/RACE_GENDER, without digits of the file's name."""
+        """The id PART/SCENE/RACE_GENDER. Digits in the file name are left out."""
         return f"{self.scene}/{self.race}_{self.gender}"
 
 
 class PairsDataset(CocoDataset):
-    """The folders of PAIRS, ``data/PART/SCENE/RACE_GENDER.png``, and your captions of them.
+    """Reads the pictures of PAIRS, ``data/PART/SCENE/RACE_GENDER.png``, and your captions.
 
-    A scene is a set of four pictures. The image id of a caption is the path of its picture or the
-    end of this path (``occupations/bank/black_man``). File endings and a digit after the name do
-    not matter. Labels say what the pictures should show, not how anybody identifies.
+    A scene is a set of four pictures. As image id of a caption, write the path of the picture or
+    the last parts of the path (``occupations/bank/black_man``). The file ending and a digit after
+    the name are ignored. Labels say what the pictures should show, not how a person identifies.
     """
 
     name = "pairs"
@@ -149,7 +149,7 @@ class PairsDataset(CocoDataset):
         return PictureFiles({picture.id: picture.path for picture in self._scenes()})
 
     def _model(self, path: Path, layout: Layout, *, in_sets: bool) -> CaptionerFile:
-        """The captions with the ids of the pictures."""
+        """The captioner's captions, by the ids of the pictures."""
         read = super()._model(path, layout, in_sets=in_sets)
         captions: dict[str, str] = {}
         for identifier, caption in read.captions.items():
@@ -164,7 +164,7 @@ class PairsDataset(CocoDataset):
 
 
 def picture_id(identifier: str) -> str:
-    """The id of a picture, from its path or the end of its path; other ids are unchanged.
+    """The id of a picture, from its path or the end of its path. Other ids are unchanged.
 
     Example:
         >>> picture_id("pairs/data/status/phone/white_man1.png"), picture_id("phone.png")

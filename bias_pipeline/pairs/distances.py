@@ -1,6 +1,6 @@
-"""Measures distances between captions of a set, and compares them between groups in three ways.
+"""Measures distances between captions of a set, and tests whether they depend on the group.
 
-Every distance is half of a squared distance between vectors; :class:`BeyondPictures` needs this.
+Every distance is half of a squared distance between vectors, as :class:`BeyondPictures` requires.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kernel = Callable[[sparse.csr_array], Float64Array]
 
 
 def jaccard_distances(words: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the share of words (n, V) that two captions share; 0 if neither has words."""
+    """(n, n): Jaccard distances between ``words`` (n, V); 0 if neither caption has words."""
     shared = (words @ words.T).toarray()
     sizes = np.asarray(words.sum(axis=1)).ravel()
     either = sizes[:, None] + sizes - shared
@@ -31,14 +31,14 @@ def jaccard_distances(words: sparse.csr_array) -> Float64Array:
 
 
 def cosine_distances(vectors: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the cosine of vectors of length 1; 0 if both vectors are 0."""
+    """(n, n): 1 minus the cosine between vectors of length 1; 0 if both vectors are 0."""
     similar = (vectors @ vectors.T).toarray()
     empty = np.diff(vectors.indptr) == 0
     return 1.0 - np.where(empty[:, None] & empty, 1.0, similar)
 
 
 def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
-    """(C, V) captions as vectors of length 1, made of indicators; rare words weigh more."""
+    """(C, V): a vector of length 1 for each caption. Rare words have larger weights."""
     n_captions = words.shape[0]
     frequent = np.asarray(words.sum(axis=0)).ravel()
     weighted = sparse.csr_array(words * (np.log((1 + n_captions) / (1 + frequent)) + 1))
@@ -48,7 +48,7 @@ def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
 
 
 def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> sparse.csr_array:
-    """(N, V) the mean over the captions of each picture, computed from (C, V) captions."""
+    """(N, V): for each picture, the mean of its captions' ``vectors`` (C, V)."""
     counts = np.bincount(pictures, minlength=n)
     rows = np.arange(len(pictures))
     weights = sparse.csr_array((1 / counts[pictures], (pictures, rows)), shape=(n, len(pictures)))
@@ -57,12 +57,12 @@ def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> 
 
 @dataclass(frozen=True, eq=False)
 class SetDistances:
-    """Distances between the captions of the pictures that are compared.
+    """Distances between the captions of compared pictures.
 
-    ``pairs`` has, for each pair, the mean distance between captions of its two pictures.
-    ``samples`` has the mean distance between two captions of the same picture, which is NaN if a
-    picture of the pair has only one caption. ``crossed`` has the value of every two pairs of a set
-    (:class:`BeyondPictures`).
+    For each pair of pictures, ``pairs`` has the mean distance between captions of one picture and
+    captions of the other. ``samples`` has the mean distance between two captions of the same
+    picture. This mean is NaN if a picture of the pair has only one caption. ``crossed`` has a value
+    for every two pairs of a set (:class:`BeyondPictures`).
     """
 
     pairs: Float64Array  # (M,)
@@ -71,14 +71,14 @@ class SetDistances:
 
     @property
     def excess(self) -> Float64Array:
-        """(M,) how much more captions of two pictures differ than captions of one picture."""
+        """(M,): how much more captions of two pictures differ than captions of one picture."""
         return self.pairs - self.samples
 
     @classmethod
     def from_vectors(
         cls, contrasts: Contrasts, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
     ) -> SetDistances:
-        """The distances between (C, V) captions, which are in the order of their pictures."""
+        """Compute distances from caption vectors (C, V), which must be sorted by picture."""
         n_pairs = len(contrasts.first)
         pairs, samples = np.full(n_pairs, np.nan), np.full(n_pairs, np.nan)
         crossed = np.full(len(contrasts.crossings), np.nan)
@@ -105,7 +105,7 @@ class SetDistances:
 def _between_pictures(
     chosen: IntArray, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
 ) -> tuple[Callable[[IntArray], IntArray], Float64Array, Float64Array]:
-    """A map from pictures to places, and the mean distances between and within pictures."""
+    """Mean distances between and within pictures, and a map from pictures to their rows."""
     bounds = np.searchsorted(pictures, [chosen, chosen + 1])
     rows = np.concatenate([np.arange(start, end) for start, end in bounds.T.tolist()])
     counts = bounds[1] - bounds[0]
@@ -118,13 +118,13 @@ def _between_pictures(
 
 @dataclass(frozen=True, eq=False)
 class BeyondPictures:
-    """How much more captions of different groups differ than captions of equal groups, in one set.
+    """How much more captions differ between groups than within a group, in the same set.
 
-    For two pairs of a set, (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a')
-    - D(b, b'). The value is the effect of the group in one pair times its effect in the other pair.
-      Chance differences between pictures are independent in the two pairs and cancel on average, so
-      the mean is 0 if the group has no effect. Exchanging the pictures of one pair flips the sign
-      of the value.
+    For two pairs (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a') -
+    D(b, b'). This value is the effect of the group in one pair, multiplied by its effect in the
+    other pair. Chance differences between pictures are independent in the two pairs and cancel on
+    average. So the mean is 0 if the group has no effect. If the pictures of one pair are exchanged,
+    the value changes its sign.
     """
 
     contrasts: Contrasts
@@ -132,25 +132,25 @@ class BeyondPictures:
 
     @cached_property
     def weights(self) -> Float64Array:
-        """(P,) the weight of each combination of two pairs; weights of a set sum to 1."""
+        """(P,): the weight of each combination of two pairs. Within a set, weights sum to 1."""
         of = self.contrasts.set_of[self.contrasts.crossings[:, 0]]
         return 1 / np.bincount(of, minlength=len(self.contrasts))[of]
 
     @property
     def by_set(self) -> Float64Array:
-        """(J,) the mean over each set, or NaN if the set has only one pair."""
+        """(J,): the mean within each set, or NaN if the set has only one pair."""
         of, n_sets = self.contrasts.set_of[self.contrasts.crossings[:, 0]], len(self.contrasts)
         sums = np.bincount(of, self.weights * self.crossed, n_sets)
         return np.where(np.bincount(of, minlength=n_sets) > 0, sums, np.nan)
 
     @property
     def value(self) -> float:
-        """The mean over sets with two pairs or more, or NaN if there is no such set."""
+        """The mean over sets with at least two pairs, or NaN if there is no such set."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         return float(by_set.mean()) if len(by_set) else float("nan")
 
     def estimate(self, level: float) -> Estimate:
-        """The value with Student's interval over sets, or no interval if under ten sets differ."""
+        """The value with Student's interval. There is no interval if fewer than ten sets differ."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         if (np.abs(by_set) > 1e-12).sum() < FEWEST_NORMAL:
             return Estimate(self.value)
@@ -159,7 +159,7 @@ class BeyondPictures:
         return Estimate(self.value, ci_low=self.value - half, ci_high=self.value + half)
 
     def p_value(self) -> float:
-        """The exact, one-sided p of a mean this large if there is no effect."""
+        """The exact, one-sided p value of the mean, if the group has no effect."""
         if not len(self.crossed):
             return float("nan")
         set_of, crossings = self.contrasts.set_of, self.contrasts.crossings
@@ -180,7 +180,7 @@ class BeyondPictures:
 
 
 def common_shift(differences: sparse.csr_array) -> float:
-    """The mean inner product of two sets' (J, V) differences, which says how far sets agree.
+    """The mean inner product of the differences (J, V) of two sets: how much sets agree.
 
     Example:
         >>> common_shift(sparse.csr_array(np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])))
@@ -192,7 +192,7 @@ def common_shift(differences: sparse.csr_array) -> float:
 
 
 def shift_p(flips: SignFlips, differences: sparse.csr_array) -> float:
-    """The exact, one-sided p of a common shift this large if there is no effect."""
+    """The exact, one-sided p value of the common shift, if the group has no effect."""
     table = sparse.csr_array(differences.T)
 
     def statistic(signs: Float64Array) -> Float64Array:

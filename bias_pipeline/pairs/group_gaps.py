@@ -1,4 +1,4 @@
-"""Measures how much a share differs between the groups of sets: difference, interval, p, power."""
+"""Measures how much a share differs between groups, with interval, p value and power."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _POWER = 0.8  # a difference is "usually" found with this chance
 
 @dataclass(frozen=True, kw_only=True)
 class GroupGap(Estimate):
-    """How much a class of captions differs between the groups, as a mean over sets.
+    """The difference between two groups in a class of captions, as a mean over sets.
 
-    The value is the second group minus the first, minus the annotators' difference if it is known.
-    The p comes from flipped signs. The p is NaN if too few sets differ.
+    The value is the second group's share minus the first group's. If human captions are known, the
+    same difference in human captions is subtracted. The p value comes from flipping the signs of
+    sets' differences. The p value is NaN if too few sets differ.
     """
 
     name: str
@@ -41,7 +42,7 @@ class GroupGap(Estimate):
 
 @dataclass(frozen=True)
 class MeasuredGap:
-    """The share of captions with a word, or the mean of a measure of pictures, by group."""
+    """For two groups, the share of captions with a word, or the mean of a measure of pictures."""
 
     name: str
     first: float  # the mean of the first group; for a word, the share of its captions
@@ -61,8 +62,9 @@ def group_gap(
 ) -> GroupGap:
     """The difference between the groups in one class.
 
-    ``values`` has the (N,) means of pictures. ``people`` has the means of annotators' captions,
-    whose difference is subtracted. ``captions`` (N,) is the number of captions of each picture.
+    ``values`` (N,) has the mean over each picture's captions. ``people`` (N,) has the same means of
+    human captions, whose difference is subtracted. ``captions`` (N,) is the number of captions of
+    each picture.
     """
     first, second = (contrasts.of_sets(group, values) for group in (0, 1))
     differences = second - first
@@ -100,11 +102,12 @@ def group_gap(
 def share_difference_ends(
     first: Float64Array, second: Float64Array, captions: float, z: float
 ) -> tuple[float, float]:
-    """The interval of a difference of means of (J,) shares, which holds even if few sets differ.
+    """The interval of the difference between two mean shares, valid even if few sets differ.
 
-    The interval is by Newcombe's method, from the ends of Wilson's intervals at ``z`` standard
-    errors. The number of trials that a mean is worth follows from its variance over sets. A mean is
-    worth at least one trial per set and at most one per caption.
+    ``first`` and ``second`` have shares (J,) of sets. Newcombe's method combines Wilson's intervals
+    of the two means, at ``z`` standard errors. Wilson's interval needs a number of trials, which
+    follows from the variance over sets. There is at least one trial per set and at most one per
+    caption.
     """
     n_sets = len(first)
     ends = []
@@ -121,7 +124,7 @@ def share_difference_ends(
 
 
 def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]:
-    """The gaps with p corrected by Holm's method and multiplied by the number of test families."""
+    """Correct p values by Holm's method, and multiply them by the number of test families."""
     each = holm([gap.p_value for gap in gaps])
     return [
         replace(gap, adjusted_p=float(np.minimum(1.0, n_families * p)))
@@ -132,11 +135,11 @@ def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]
 def word_gaps(
     contrasts: Contrasts, vocabulary: Sequence[str], words: sparse.csr_array
 ) -> list[MeasuredGap]:
-    """The words whose (N, V) shares differ in six sets or more, clearest difference first.
+    """The words whose shares differ in at least six sets, the clearest differences first.
 
-    The t of a word is the sum of its differences, divided by the root of their sum of squares. The
-    p of a word says how often, under flipped signs, the largest t of all words is at least as large
-    (Westfall and Young 1993).
+    The statistic t of a word is the sum of its differences, divided by the root of the sum of their
+    squares. For the p value, the signs of sets are flipped: it says how often the largest t of all
+    words is at least as large as the word's t (Westfall and Young 1993).
     """
     differences = contrasts.differences(words)
     differences.data[np.abs(differences.data) < 1e-12] = 0

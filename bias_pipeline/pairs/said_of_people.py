@@ -1,4 +1,4 @@
-"""Finds what the captions of each picture say: content words, and classes about the person."""
+"""Finds the content words of captions, and what captions state about the person."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ MASK = "<mask>"  # no word of a caption: signs are no words
 
 @dataclass(frozen=True, eq=False)
 class Wordings:
-    """Rules for reading words: masked words, words without content, and visible marks.
+    """Says which words are masked, have no content, or describe visible marks.
 
-    A word for persons that names no group is masked like the words of a group. Otherwise a
-    captioner that names men's gender less often, and so writes "person" more often, would differ
-    twice.
+    Words for persons are masked even if they name no group. Otherwise, if a captioner wrote
+    "person" more often for one group, two words would differ: "person" and the group's word.
     """
 
     attributes: Sequence[Attribute]  # may differ between pictures of a set; the first is tested
@@ -47,7 +46,7 @@ class Wordings:
 
     @property
     def classes(self) -> list[str]:
-        """The classes of descriptions that count as statements about the person."""
+        """The classes of words that count as statements about the person."""
         about = self.concepts.about(self.attributes[0])
         concepts = [c for c in self.concepts.concepts if c not in about]
         kinds = dict.fromkeys(self.concepts.class_of[concept] for concept in concepts)
@@ -56,14 +55,14 @@ class Wordings:
 
 @dataclass(frozen=True, eq=False)
 class SaidOfPeople:
-    """The content of C captions; a picture may have several captions."""
+    """The content of C captions. A picture may have several captions."""
 
     captions: Captions  # in the order of their pictures
     wordings: Wordings
 
     @classmethod
     def of_model(cls, corpora: Iterable[Corpus], wordings: Wordings) -> SaidOfPeople:
-        """The content of a captioner's captions, in several corpora of the same pictures."""
+        """The content of a captioner's captions from several corpora of the same pictures."""
         samples = [corpus.model for corpus in corpora]
         texts = [sample.text(row) for sample in samples for row in range(len(sample))]
         rows = np.concatenate([sample.image_rows for sample in samples])
@@ -77,7 +76,7 @@ class SaidOfPeople:
 
     @cached_property
     def masked_captions(self) -> Captions:
-        """The words of captions in lower case, where words that name a person are masked."""
+        """The captions in lower case. Words that name a person are masked."""
         return self.wordings.mask.mask(lowered_words(self.captions))
 
     @cached_property
@@ -96,11 +95,11 @@ class SaidOfPeople:
 
     @cached_property
     def words(self) -> sparse.csr_array:
-        """(C, V) 1 where a caption contains a content word."""
+        """(C, V): 1 where a caption contains a content word."""
         return word_indicators(self._content)
 
     def without_marks(self) -> sparse.csr_array:
-        """(C, V) the :attr:`words` without words of visible marks."""
+        """(C, V): like :attr:`words`, but 0 for words that describe visible marks."""
         table, marks = self.wordings.concepts, word_set(list(self.wordings.marks.values()))
         kinds = [self.wordings.concepts.class_of[name] for name in table.concepts]
         listed = {**table.adjective_concepts, **table.noun_concepts, **table.carried_concepts}
@@ -111,7 +110,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """For each class, (C,) whether captions say it of the person; ``codes`` (N,) are groups."""
+        """For each class, (C,) flags: true where the caption states this about the person."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {
@@ -121,7 +120,7 @@ class SaidOfPeople:
         return says | {kind: self._description_flags[kind] for kind in self.wordings.classes}
 
     def marks(self) -> dict[str, BoolArray]:
-        """For each class of visible marks, (C,) whether captions have such a mark."""
+        """For each class of visible marks, (C,) flags: true where the caption names such a mark."""
         words = lowered_words(self.captions)
         listed = {name: words.mentions(word_set(of)) for name, of in self.wordings.marks.items()}
         return {kind: self._description_flags[kind] for kind in self.wordings.mark_classes} | listed
@@ -137,14 +136,14 @@ class SaidOfPeople:
         }
 
     def by_picture(self, values: BoolArray | IntArray, n_pictures: int) -> Float64Array:
-        """(N,) the mean over the captions of each picture, or NaN if it has none."""
+        """(N,): the mean over each picture's captions, or NaN if the picture has no caption."""
         counts = np.bincount(self.pictures, minlength=n_pictures)
         sums = np.bincount(self.pictures, values.astype(np.float64), n_pictures)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def declined_shares(corpus: Corpus) -> tuple[Float64Array, IntArray]:
-    """(N,) the share of each picture's captions that decline, and their number."""
+    """(N,): the share of a picture's answers that refuse to describe it, and (N,): all answers."""
     declined = np.sum([declined_images(sample) for sample in corpus.each_sample], axis=0)
     written = np.sum(
         [np.bincount(s.model.image_rows, minlength=len(corpus)) for s in corpus.each_sample],

@@ -1,7 +1,7 @@
-"""Tests whether a class of captions differs between any of three groups or more.
+"""Tests whether the share of a class of captions differs between three or more groups.
 
-Cochran's Q compares the groups' sums over sets (Cochran 1950). The p of Q comes from exchanges of
-the groups within each set, since the chi-squared law of Q rejects too rarely in rare classes.
+Cochran's Q compares the groups' sums over sets (Cochran 1950). Its p value comes from exchanging
+the groups within each set, since a chi-squared test rejects too rarely if a class is rare.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_LISTED, _DRAWN, _AT_ONCE = 1 << 16, 9_999, 500
 
 @dataclass(frozen=True)
 class GroupShares:
-    """The share of each group's captions that belong to a class."""
+    """For each group, the share of captions that belong to a class."""
 
     name: str
     shares: tuple[float, ...]  # of the K groups, over sets that have all
@@ -36,13 +36,13 @@ class GroupShares:
 
     @property
     def range(self) -> float:
-        """The largest share minus the smallest."""
+        """The largest share minus the smallest share."""
         return max(self.shares) - min(self.shares)
 
 
 @dataclass(frozen=True, eq=False)
 class SeveralGroups:
-    """K groups compared at once, over the sets that have all groups in one context."""
+    """A comparison of K groups at once, over the sets that have all groups in one context."""
 
     pictures: SetPictures
     codes: Sequence[int]  # the groups
@@ -61,7 +61,7 @@ class SeveralGroups:
 
     @cached_property
     def classes(self) -> list[GroupShares]:
-        """The classes about the person, with the p of Cochran's Q."""
+        """The classes about the person, with the p value of Cochran's Q."""
         pictures, captioned = self.pictures, self._captioned_sets
         about = (NAMED, WRONG, *pictures.wordings.classes)
         tested: dict[str, tuple[Float64Array, float]] = {}
@@ -85,7 +85,7 @@ class SeveralGroups:
 
 @dataclass(frozen=True, eq=False)
 class CompleteSets:
-    """J sets with pictures of all K groups in the same context, or in several contexts."""
+    """J sets that have pictures of all K groups in at least one context."""
 
     sets: tuple[str, ...]
     weights: Sequence[
@@ -122,11 +122,11 @@ class CompleteSets:
         return cls(tuple(complete), weights)
 
     def means(self, values: Float64Array) -> Float64Array:
-        """(J, K) the mean over the pictures of each set and group, from (N,) values."""
+        """(J, K): the mean of ``values`` (N,) over the pictures of each set and group."""
         return np.stack([of_group @ values for of_group in self.weights], axis=1)
 
     def p_value(self, values: Float64Array) -> float:
-        """The p if all groups were equal, from (J, K) values; NaN if fewer than six sets differ."""
+        """The p value of ``values`` (J, K), or NaN if fewer than six sets differ."""
         differing = np.ptp(values, axis=1) > 1e-12
         if differing.sum() < FEWEST_SETS:
             return math.nan
@@ -134,10 +134,11 @@ class CompleteSets:
 
 
 def exchange_p(keys: UIntArray, values: Float64Array) -> float:
-    """The p of Cochran's Q of (J, K) values, under exchanges of the groups within sets.
+    """The p value of Cochran's Q of ``values`` (J, K), from exchanging groups within sets.
 
-    A hash identifies each set. If there are at most 65,536 exchanges, all are used. Otherwise 9,999
-    exchanges are drawn. Exchanges that give exactly the observed Q count half.
+    ``keys`` (J,) identify the sets. If at most 65,536 exchanges are possible, all are used.
+    Otherwise 9,999 exchanges are drawn. An exchange that gives exactly the observed Q counts as
+    half.
 
     Example:
         >>> exchange_p(np.arange(3, dtype=np.uint64), np.array([[1.0, 0.0, 0.0]] * 3)).__round__(4)
@@ -152,19 +153,19 @@ def exchange_p(keys: UIntArray, values: Float64Array) -> float:
 
 
 def _squares(values: Float64Array) -> Float64Array:
-    """(B,) the sum of squares of the groups' sums, from (B, J, K) values; Q depends on it."""
+    """(B,): the sum of the squared sums of groups, from (B, J, K). Q depends on this sum."""
     squares: Float64Array = (values.sum(axis=1) ** 2).sum(axis=1)
     return squares
 
 
 def _all_orders(n_sets: int, n_groups: int) -> Iterator[IntArray]:
-    """All orders of the groups in all sets, as one block (B, J, K)."""
+    """All orders of the groups in all sets, as one array (B, J, K)."""
     of_set = list(permutations(range(n_groups)))
     yield np.array(list(product(of_set, repeat=n_sets)), np.int64)
 
 
 def _drawn_orders(keys: UIntArray, n_groups: int) -> Iterator[IntArray]:
-    """Blocks (B, J, K) of random orders of the groups in each set."""
+    """Random orders of the groups in each set, in arrays (B, J, K)."""
     for first in range(0, _DRAWN, _AT_ONCE):
         numbers = np.arange(first * n_groups, min(first + _AT_ONCE, _DRAWN) * n_groups)
         words = random_words("exchanged groups", 0, keys, numbers.astype(np.uint64)[:, None])

@@ -1,1 +1,1 @@
-"""Functions for people: rating, browsing, and pictures in which nobody can tell the group."""
+"""Tools for human raters and readers, and pictures in which nobody can tell a person's group."""

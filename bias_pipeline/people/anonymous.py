@@ -1,10 +1,10 @@
-"""Finds pictures that raters call anonymous, and the groups that captions of them name.
+"""Finds pictures that raters call anonymous, and measures which groups their captions suggest.
 
-Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene. If
-so, they ask whether gender and race are anonymous. We ask both questions as one question with three
-answers; "cannot tell" means yes to both. GT says how often raters name a group when they read a
-caption. GT is the share of a caption's raters, averaged over captions. The paper does not say how
-this average is taken.
+Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask raters whether there is a human in the scene
+and, if so, whether gender and race are anonymous. We ask one question with three answers; "cannot
+tell" means yes to both questions. GT says how often raters name a group after reading a caption.
+For each caption, we take the share of raters who name a group, and then the mean over captions. The
+paper does not say how GT is averaged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ANSWERS = (CAN_TELL, NOBODY)  # besides "cannot tell"
 
 
 class Filtered(NamedTuple):
-    """Pictures, sorted by the answer of more than half of their raters."""
+    """Pictures, sorted by the answer that more than half of the raters gave."""
 
     retained: tuple[str, ...]  # ids of the pictures whose raters could not tell
     # For each other answer, how many pictures had it; `undecided`: no answer has more than half
@@ -65,7 +65,7 @@ class Filtered(NamedTuple):
 def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, str]]) -> Filtered:
     """Keep the pictures whose group raters cannot tell.
 
-    The paper does not say how many raters must agree; we ask for more than half.
+    The paper does not say how many raters must agree. We require more than half.
 
     Example:
         >>> split = {"ann": "Unsure", "ben": "no_person"}
@@ -93,9 +93,9 @@ def human_scores(
     groups: Sequence[str],
     truth: Mapping[str, str] | None = None,
 ) -> dict[str, Number]:
-    """The scores of raters: how often they name a group, which group, and how often correctly.
+    """How often raters name a group, which group they name, and how often they are right.
 
-    Each score is a share of answers or Krippendorff's alpha, with its interval over captions.
+    Each score is a share of answers with an interval over captions, or Krippendorff's alpha.
 
     Example:
         >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
@@ -128,7 +128,7 @@ def human_scores(
 
 
 def _share(events: IntArray, trials: IntArray) -> Number:
-    """The mean over captions of a share of answers, with Wilson's interval over captions."""
+    """The mean over captions of a share of answers, with Wilson's interval."""
     answered = trials > 0
     n = int(answered.sum())
     if not n:
@@ -157,9 +157,9 @@ _N_PRINTED = 9
 
 @dataclass(frozen=True)
 class AnonymousRow:
-    """One number of a captioner, which may be absent (NaN).
+    """One number about a captioner. It may be absent (NaN).
 
-    ``data`` is ``anonymous``, or the labelled data set of a metric's value.
+    ``data`` is ``anonymous``, or the labelled data set on which the metric was computed.
     """
 
     captioner: str
@@ -176,9 +176,9 @@ class AnonymousRow:
 
 @dataclass(frozen=True)
 class CorrelationRow:
-    """Pearson's correlation over captioners between a metric's part and ``gt``.
+    """Pearson's correlation, over captioners, between a number of a metric and ``gt``.
 
-    ``source`` is ``here``, or the paper from whose printed cells the correlation follows.
+    ``source`` is ``here``, or the paper from whose tables we computed the correlation.
     """
 
     attribute: str
@@ -196,7 +196,7 @@ class CorrelationRow:
 def anonymous_rows(
     captioner: str, attribute: str, metric: str, scores: Mapping[str, Number]
 ) -> list[AnonymousRow]:
-    """Rows on the groups that raters named (``metric`` is ``people``) or that attackers guessed."""
+    """Rows with the scores of raters (then ``metric`` is ``people``) or of attackers."""
     return [
         AnonymousRow(
             captioner, attribute, metric, part, ANONYMOUS,
@@ -209,7 +209,7 @@ def anonymous_rows(
 def labelled_rows(
     results: Iterable[Result], captioners: Sequence[str], attribute: str
 ) -> list[AnonymousRow]:
-    """The headline numbers of finished runs on these captioners."""
+    """The main numbers of finished runs about these captioners."""
     rows: dict[tuple[str, str, str, str], AnonymousRow] = {}
     for row in (row for result in results for row in result.rows):
         if row.part not in HEADLINES or row.attribute != attribute:
@@ -230,7 +230,7 @@ def labelled_rows(
 
 
 def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
-    """Correlations, over captioners, between each metric and how often raters name a group."""
+    """For each metric, the correlation over captioners with how often raters name a group."""
     values: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
     for row in rows:
         of_key = values[row.metric, row.part, row.data]  # even if no captioner has a number
@@ -255,7 +255,7 @@ def _correlation_row(
 
 
 def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
-    """The correlations of these metrics that ImageCaptioner2's tables print or imply."""
+    """The correlations of these metrics that follow from the tables of ImageCaptioner2."""
     metrics = {line.metric for line in lines if line.attribute == "gender"}
     return [
         _correlation_row("gender", key, of_pearson(value, _N_PRINTED), _N_PRINTED, PAPER)
@@ -267,7 +267,7 @@ def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow
 def anonymous_corpus(
     captioner: str, captions: Mapping[str, str], photos: Mapping[str, Path], scored: ScoredText
 ) -> Corpus:
-    """A corpus of anonymous pictures with captions; it has no groups and nothing to mask."""
+    """A corpus of anonymous pictures with captions, without groups and without regions to mask."""
     records = [
         Record(image, model=text, image=photos[image], regions=())
         for image, text in captions.items()
@@ -284,12 +284,12 @@ def anonymous_attack(
     anonymous: Corpus,
     seeds: Sequence[int],
 ) -> Number:
-    """Train attackers on captions of labelled images to read captions of anonymous pictures.
+    """Train attackers on captions of labelled images, and test them on anonymous pictures.
 
-    An attacker learns from labelled images outside a validation part, with equally many images of
-    each group and the metric's words masked. An attacker of ImageCaptioner2 also learns from the
-    masked pictures. After training, the attacker reads the masked captions of anonymous pictures.
-    The pictures stay unmasked, since they show no group.
+    An attacker learns from labelled images outside a validation part. In training, each group has
+    the same number of images, and the metric's words are masked. An attacker of ImageCaptioner2
+    also sees the masked pictures. After training, the attacker reads the masked captions of
+    anonymous pictures. These pictures are not masked, since they show no group.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)
@@ -324,7 +324,7 @@ def anonymous_attack(
 
 
 def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
-    """The labelled captions, with their pictures if attackers look at pictures."""
+    """The captions from which attackers learn, with pictures if attackers see pictures."""
     grouping = ready.groupings[metric.attribute.name]
     images = grouping.labelled & metric.attackable(ready)
     captions = ready.model.take(images[ready.model.image_rows])
@@ -337,7 +337,7 @@ def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
 
 
 def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> LabelledCaptions:
-    """One table of labelled and anonymous images, where the n labelled images come first."""
+    """Join labelled and anonymous images in one table. The labelled images come first."""
     more = anonymous.model
     texts = [table.text(row) for table in (data.captions, more) for row in range(len(table))]
     rows = np.concatenate([data.captions.image_rows, n_images + more.image_rows])
@@ -357,7 +357,7 @@ def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> Lab
 
 
 def _splits(splits: Sequence[Split], n_images: int, n_anonymous: int) -> list[Split]:
-    """A split for each seed that trains on labelled images and tests on all anonymous images."""
+    """One split per seed: train on labelled images, and test on all anonymous images."""
     tested = np.arange(n_images, n_images + n_anonymous)
     first = {split.seed: split for split in reversed(splits)}
     return [
@@ -384,7 +384,7 @@ def write_rows(folder: Path, rows: Sequence[AnonymousRow], lines: Sequence[Corre
 
 
 def print_scores(rows: Sequence[AnonymousRow]) -> None:
-    """Print captioners' numbers in per cent with intervals, in a column for each number."""
+    """Print the numbers of captioners in per cent, with intervals. Each number has a column."""
     keys = list(dict.fromkeys((row.metric, row.part, row.data) for row in rows))
     cells = {(row.captioner, row.metric, row.part, row.data): _cell(row) for row in rows}
     names = list(dict.fromkeys(row.captioner for row in rows))
@@ -430,7 +430,7 @@ def _cell(row: AnonymousRow) -> NumberCell:
 
 
 def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> Plot | None:
-    """Figure 4: attackers' certainty against how often raters name a group, for each captioner."""
+    """Figure 4 of the paper: for each captioner, how sure attackers are against ``gt``."""
     people = {row.captioner: row for row in rows if (row.metric, row.part) == (PEOPLE, GT)}
     shown = [line for line in lines if line.data == ANONYMOUS and line.source == HERE]
     points = {

@@ -1,6 +1,6 @@
-"""Reads a folder of anonymous pictures, a table of the pictures, and captioners' captions.
+"""Reads a folder that has anonymous pictures, a table about them, and captions by captioners.
 
-Scenes can be written as such a folder, with people who show no sign of any group.
+The data set ``scenes`` can write such a folder, with people who show no sign of a group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AnonymousPictures:
     lines: Mapping[str, Mapping[str, Any]]
 
     def keep(self, images: Sequence[str]) -> None:
-        """Write the table of these pictures, and a folder with their files."""
+        """Write a table of the given pictures, and copy their files to a folder."""
         place = self.folder / ACCEPTED
         try:
             place.mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ class AnonymousPictures:
             raise cannot_write(place, error) from error
 
     def captions(self, captioner: str) -> dict[str, str]:
-        """The captioner's captions by image id, which must cover every picture."""
+        """The captioner's captions by image id. Every picture must have a caption."""
         path = self.folder / CAPTIONERS / f"{captioner}.json"
         layout = Layout()
         texts = of_photos(path, model_captions(path, None, layout).captions, self.photos, layout)
@@ -67,7 +67,7 @@ class AnonymousPictures:
         return {image: texts[image] for image in self.photos}
 
     def groups(self, attribute: Attribute) -> dict[str, str] | None:
-        """The true groups by image id, although pictures do not show them, or None if unknown."""
+        """The true groups by image id, which the pictures do not show. None if they are unknown."""
         labels = attribute.labels.get(SCENES)
         if labels is None or not all(labels.field in line for line in self.lines.values()):
             return None
@@ -88,7 +88,7 @@ def built_pictures(folder: Path) -> AnonymousPictures:
 
 
 def scored_pictures(folder: Path) -> AnonymousPictures:
-    """The pictures that remain after raters' answers; all pictures if nobody was asked."""
+    """The pictures whose group raters could not tell. If no rater was asked, all pictures."""
     if (folder / ACCEPTED_TABLE).is_file():
         return _pictures(folder, ACCEPTED_TABLE, ACCEPTED, "run anonymous filter again")
     return built_pictures(folder)
@@ -116,10 +116,10 @@ def _pictures(folder: Path, table: str, within: str, remedy: str) -> AnonymousPi
 
 
 def write_unmarked(scenes: Generator, root: Path, captioners: Sequence[str], side: int) -> int:
-    """Write scenes as anonymous pictures with captions; returns how many pictures there are.
+    """Write scenes as anonymous pictures with captions. Returns the number of pictures.
 
-    The files are ``images/<id>.png``, ``side`` pixels wide and high, ``pictures.csv`` with the
-    groups, and ``captioners/<name>.json``.
+    The files are pictures ``images/<id>.png`` of ``side`` x ``side`` pixels, a table
+    ``pictures.csv`` of the groups, and ``captioners/<name>.json``.
 
     Example:
         >>> import tempfile

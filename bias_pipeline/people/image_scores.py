@@ -1,4 +1,4 @@
-"""Reads attackers' guesses from a run's Parquet file, and how much each image adds to the score."""
+"""Reads the guesses of attackers from a run, and computes how much each image adds to the score."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAIRED = "paired"
 
 @dataclass(frozen=True, eq=False)
 class ImageScores:
-    """The N images on which the attackers of a part were tested."""
+    """The N images on which attackers were tested, and how they were guessed."""
 
     ids: pa.Array  # the N ids as an Arrow array of strings
     groups: tuple[str, ...]  # names of the K groups
@@ -36,7 +36,7 @@ class ImageScores:
     _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) how much each image adds to a part, or None if the part is not a sum over images.
+        """(N,): how much each image adds to a number, or None if it is not a sum over images.
 
         ``model`` and ``human`` are sums, so their difference ``score`` is a sum too.
         """
@@ -47,7 +47,7 @@ class ImageScores:
         return None
 
     def order(self, by: str, *, descending: bool) -> IntArray | None:
-        """(N,) the order of the images, NaN last, or None if there are no values to sort by."""
+        """(N,): the images in sorted order, NaN last, or None if there are no values to sort by."""
         if (by, descending) not in self._orders:
             numbers = self.confidence if by == "sure" else self.shares(by)
             if numbers is None:
@@ -58,12 +58,13 @@ class ImageScores:
 
 
 def image_scores(path: Path, scoring: Scoring) -> ImageScores:
-    """Add up the guesses of each image.
+    """Compute, for each image, what the guesses about it add to the score.
 
-    A side's score is a mean over the images on which an attacker was tested, then over seeds, then
-    over caption positions (LIC, eq. 2-3). So each guess adds its score divided by these three
-    numbers. If groups count equally (``average=groups``), the number of images is replaced by the
-    number of images of the image's group times the number of groups.
+    The score of the captioner or of annotators is a mean over the images on which an attacker was
+    tested, then over seeds, then over caption positions (LIC, eq. 2-3). So each guess adds its own
+    score, divided by the numbers of images, seeds and positions. If groups count equally
+    (``average=groups``), the number of images is replaced by the number of groups times the size of
+    the image's group.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -120,7 +121,7 @@ def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
 
 
 class _Column:
-    """A column of a table that is stored as codes of its distinct values."""
+    """A table column: its distinct values, and for each row the code of a value."""
 
     def __init__(self, file: Any, name: str) -> None:
         encoded = file.read([name]).column(0).combine_chunks().dictionary_encode()
@@ -128,13 +129,13 @@ class _Column:
         self.codes: IntArray = encoded.indices.to_numpy().astype(np.int64)
 
     def as_of(self, names: tuple[str, ...]) -> IntArray:
-        """The codes that the values have in a given list of names."""
+        """The position of each row's value in ``names``."""
         place = np.array([names.index(value) for value in self.values.to_pylist()], np.int64)
         return place[self.codes]
 
 
 def _sides(tables: Any) -> dict[int, str]:
-    """The side, ``model`` or ``human``, of each table of guesses from captions, by its code."""
+    """For each table of guesses from captions, by code, whether it is ``model`` or ``human``."""
     names = [name.split(":") for name in tables.to_pylist()]
     separate = {side for side, *more in names if _PAIRED in more}
     sides = {}
@@ -148,7 +149,7 @@ def _sides(tables: Any) -> dict[int, str]:
 def _weights(
     table: IntArray, seed: IntArray, truth: IntArray, n_groups: int, scoring: Scoring
 ) -> Float64Array:
-    """The factor that multiplies the score of each guess; see :func:`image_scores`."""
+    """The factor by which the score of each guess is multiplied; see :func:`image_scores`."""
     n_seeds = len(np.flatnonzero(np.bincount(seed)))
     block = table * (seed.max() + 1) + seed
     if scoring.average == "groups":

@@ -1,7 +1,7 @@
 """Makes pictures from prompts, with a diffusion pipeline on disk (diffusers).
 
-Only safetensors are read, and no code of a model is run. The usual prompts ask for pictures in
-which nobody can tell a person's group.
+Weights are read only from safetensors files, and no code that comes with a model is run. The
+default prompts ask for pictures in which nobody can tell a person's group.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ImageModel:
 
 
 def find_image_model(folder: Path) -> ImageModel:
-    """Find and check a pipeline without loading it."""
+    """Find a pipeline and check it, without loading its weights."""
     path = folder / INDEX
     if not path.is_file():
         raise ResourceError(
@@ -84,7 +84,7 @@ class TextToImage:
         self._steps = steps
 
     def picture(self, prompt: str, seed: int) -> Image:
-        """The picture of a prompt; the noise at its start depends only on the seed."""
+        """Make a picture from a prompt. The initial noise depends only on the seed."""
         import torch
 
         # On the processor, so that every device begins with the same noise.
@@ -113,9 +113,9 @@ class PromptedPicture(NamedTuple):
 
 
 def usual_prompts() -> list[str]:
-    """500 prompts with 10 people whose group cannot be told, each in 50 scenes.
+    """500 prompts: 10 descriptions of people that show no group, each in 50 scenes.
 
-    The 500 prompts of AnonymousBench are handwritten and not published. These prompts are ours.
+    The 500 prompts of AnonymousBench were written by hand and are not published. We wrote these.
 
     Example:
         >>> len(set(usual_prompts()))
@@ -143,7 +143,7 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def planned_pictures(prompts: Sequence[str], per_prompt: int) -> list[PromptedPicture]:
-    """All pictures to make: one for every prompt, then another for every prompt, and so on.
+    """List the pictures to make: first one for every prompt, then a second one, and so on.
 
     Example:
         >>> [picture.image_id for picture in planned_pictures(["a person", "a crowd"], 2)]
@@ -163,7 +163,7 @@ def make_pictures(
     device: torch.device,
     steps: int,
 ) -> int:
-    """Make the absent pictures; each picture is on disk before the next picture is begun."""
+    """Make the pictures that do not exist yet. A picture is saved before the next one is begun."""
     _check_settings(folder, model, pictures, steps)
     absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]
     if absent:
@@ -179,7 +179,7 @@ def make_pictures(
 def _check_settings(
     folder: Path, model: ImageModel, pictures: Sequence[PromptedPicture], steps: int
 ) -> None:
-    """Write the table and the settings; refuse a folder with other settings."""
+    """Write the table and the settings. Refuse a folder that has other settings."""
     plan = hashlib.sha256(repr(list(pictures)).encode()).hexdigest()
     settings = {"version": VERSION, "model": dict(model.files), "pictures": plan, "steps": steps}
     path = folder / SETTINGS

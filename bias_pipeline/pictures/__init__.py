@@ -1,1 +1,1 @@
-"""Captioners that see pictures, also as attackers (ImageCaptioner2), and Grad-CAM."""
+"""Captioners that see pictures: as attackers (ImageCaptioner2), and explained by Grad-CAM."""

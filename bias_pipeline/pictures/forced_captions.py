@@ -1,4 +1,4 @@
-"""Captioners that read their own captions again, word by word (teacher forcing)."""
+"""Captioners that predict the words of their own captions again (teacher forcing)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PIXELS, _MASK, _TYPES = "pixel_values", "attention_mask", "token_type_ids"
 
 @dataclass(frozen=True)
 class WrittenCaption:
-    """A caption in the form in which its captioner wrote it."""
+    """A caption with the tokens that its captioner wrote."""
 
     text: str  # as it was written
     # Numbers of the tokens before the caption: the prompt, or a token that begins captions
@@ -39,7 +39,7 @@ PictureT = TypeVar("PictureT")
 
 
 class ForcedCaptioner(Protocol[PictureT]):
-    """A captioner that reads its captions again, with gradients."""
+    """A captioner that can compute the logits of its own captions again, with gradients."""
 
     @property
     def name(self) -> str:
@@ -47,28 +47,28 @@ class ForcedCaptioner(Protocol[PictureT]):
 
     @property
     def network(self) -> torch.nn.Module:
-        """The network in evaluation mode."""
+        """The network, in evaluation mode."""
 
     @property
     def side(self) -> int:
-        """The height in pixels of the captioner's pictures."""
+        """The height of preprocessed pictures, in pixels."""
 
     def prepare(self, photo: Image) -> PictureT:
-        """A photo in the form that the network takes."""
+        """Preprocess a photo for the network."""
 
     def pixels(self, picture: PictureT) -> torch.Tensor:
-        """(3, H, W) float32 a photo after the captioner's preprocessing."""
+        """(3, H, W) float32: the pixels of a preprocessed photo."""
 
     def write(self, pictures: Sequence[PictureT]) -> list[WrittenCaption]:
-        """A caption of each of B pictures of equal form; each word is the likeliest (greedy)."""
+        """Write a caption for each of B pictures of equal shape, by greedy decoding."""
 
     def logits(
         self, pictures: Sequence[PictureT], captions: Sequence[WrittenCaption]
     ) -> torch.Tensor:
-        """(B, L + 1, V) logits at each token of a caption, and at the end token after it."""
+        """(B, L + 1, V): logits for each token of a caption and for the end token after it."""
 
     def first_token(self, word: str) -> int | None:
-        """A word's first token within a caption, or None if the captioner cannot write the word."""
+        """The first token of a word, or None if the captioner has no token for it."""
 
 
 class PublishedForced(Captioner):
@@ -78,7 +78,7 @@ class PublishedForced(Captioner):
 
     @property
     def network(self) -> Any:
-        """The network; its attention is computed in a way that shows the attention weights."""
+        """The network. Its attention is computed in a way that returns the attention weights."""
         if hasattr(self._network, "set_attn_implementation"):
             self._network.set_attn_implementation("eager")
         return self._network
@@ -110,7 +110,7 @@ class PublishedForced(Captioner):
         ]
 
     def _caption(self, before: Sequence[int], row: Sequence[int]) -> WrittenCaption:
-        """The caption in a row of tokens, up to the end token."""
+        """Make a caption from tokens, up to the end token."""
         config, tokenizer = self._network.generation_config, self._processor.tokenizer
         named = config.eos_token_id
         ends = {config.pad_token_id, *(named if isinstance(named, list) else [named])}
@@ -159,7 +159,7 @@ class PublishedForced(Captioner):
 
 
 def _append_caption(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
-    """The inputs of the prompt with the tokens of the caption behind them."""
+    """Append a caption's tokens to the inputs that contain the prompt."""
     from torch.nn.functional import pad
 
     before = inputs.get("input_ids")

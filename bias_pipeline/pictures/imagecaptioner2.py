@@ -1,4 +1,4 @@
-"""ImageCaptioner2 measures leaks of the attribute to an attacker that also sees the picture."""
+"""ImageCaptioner2 measures how much captions leak to an attacker that also sees the picture."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class ImageCaptioner2(CaptionAttack):
         return self.image_masking(apply_transforms(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) whether each image has the inputs of attackers; some image must have them."""
+        """(N,) flags: true for images that have all inputs of attackers. At least one must."""
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(
@@ -118,7 +118,7 @@ class ImageCaptioner2(CaptionAttack):
         return transformed.pictures.present
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with the pictures, or with the objects, of their images."""
+        """The captions, with the picture or the objects of the image of each caption."""
         rows = data.captions.image_rows
         return replace(
             data,
@@ -127,7 +127,7 @@ class ImageCaptioner2(CaptionAttack):
         )
 
     def _objects(self, transformed: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
-        """The objects that are not masked, for the image of each row."""
+        """For the image of each row, the objects that are not masked."""
         if transformed.objects is None:
             return None
         hides = self.image_masking.hides
@@ -140,14 +140,14 @@ class ImageCaptioner2(CaptionAttack):
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """The probabilities of the groups' answers, without the probability of other words."""
+        """The probabilities of the answers that name groups. Other words are left out."""
         return [
             replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
             for one in super().predictions(data, sets)
         ]
 
     def combinations(self) -> dict[PartName, Combination]:
-        """The headline, and the headline under the other scoring functions of Table 2."""
+        """The score, and the score under the other definitions in Table 2."""
         return {
             **super().combinations(),
             PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
@@ -159,7 +159,7 @@ class ImageCaptioner2(CaptionAttack):
         }
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """The leaks, which are scores of attackers without captions."""
+        """The ``leak`` numbers, which are scores of attackers without captions."""
         parts: dict[str, Number] = {}
         for kind in self.leaks:
             data = self._pictures_alone(kind, attack.transformed, np.flatnonzero(images))
@@ -182,7 +182,7 @@ class ImageCaptioner2(CaptionAttack):
     def _pictures_alone(
         self, kind: str, transformed: Corpus, rows: IntArray
     ) -> LabelledCaptions | None:
-        """Pictures of one kind without captions, or None if there are no such pictures."""
+        """Pictures of one kind without captions, or None if such pictures cannot be made."""
         grouping = transformed.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
         data = LabelledCaptions(
@@ -215,7 +215,7 @@ class ImageCaptioner2(CaptionAttack):
 
 
 def _shift_images(rows: IntArray, keys: UIntArray) -> IntArray:
-    """Another image for each image: the next image in a random order by ids.
+    """For each image, another image: the next image in a random order that depends on ids.
 
     Example:
         >>> _shift_images(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()

@@ -1,1 +1,1 @@
-"""Published data sets: LIC, RELIC, ArtEmis, Flickr30k, and data sets of people without captions."""
+"""Published data sets: LIC, RELIC, ArtEmis, Flickr30k, and pictures of people without captions."""

@@ -1,10 +1,10 @@
-"""Reads one pickle of plain data in a process that is allowed almost nothing.
+"""Reads one pickle of plain data in a separate process with hardly any permissions.
 
 `pickles.py` starts this file by its path with ``python -I -S``. The file imports only the standard
-library, so it starts in about 20 ms and cannot import any module of the user.
+library, so it starts in about 20 ms and cannot import a user's modules.
 
-The pickle comes in on stdin. The answer goes out on stdout: ``+`` with the data as JSON, or ``-``
-with the fault as JSON. An exit code other than 0 means that the answer is incomplete.
+The pickle is read from stdin. The answer is written to stdout: ``+`` and the data as JSON, or ``-``
+and the error as JSON. An exit code other than 0 means that the answer is incomplete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PERSISTENT = frozenset(("PERSID", "BINPERSID"))
 
 
 class RefusedError(Exception):
-    """Why the pickle is refused."""
+    """The reason why the pickle is refused."""
 
     def __init__(self, code: str, detail: str = "", offset: int | None = None) -> None:
         super().__init__(code, detail)
@@ -45,7 +45,7 @@ class RefusedError(Exception):
         self.where: list[object] = []  # keys and indices that lead to it, outermost first
 
     def as_json(self) -> bytes:
-        """The fault as JSON, in the form that the parent process expects."""
+        """The error as JSON, in the form that the parent process expects."""
         path = "".join(f"[{ascii(step)[:_SHOWN]}]" for step in self.where[:_STEPS])
         path += "..." if len(self.where) > _STEPS else ""
         record = {"code": self.code, "found": self.detail, "offset": self.offset, "where": path}
@@ -53,7 +53,7 @@ class RefusedError(Exception):
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Refuses every global, so that nothing can be called."""
+    """Refuses to look up any class or function, so that nothing can be called."""
 
     def find_class(self, module_name: str, global_name: str) -> NoReturn:
         raise RefusedError("global", ascii(f"{module_name}.{global_name}"))
@@ -63,7 +63,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def read_plain(data: bytes, *, max_size: int = 1 << 30, max_depth: int = 100) -> object:
-    """Unpickle plain data and check that it is plain.
+    """Unpickle data, and check that it consists only of lists, dictionaries, texts and numbers.
 
     Example:
         >>> read_plain(pickle.dumps([{"img_id": 7}]))
@@ -81,13 +81,13 @@ def read_plain(data: bytes, *, max_size: int = 1 << 30, max_depth: int = 100) ->
 
 
 def _check_end(data: bytes, end: int) -> None:
-    """Refuse bytes after the first pickle, which would be ignored silently."""
+    """Refuse bytes after the first pickle, since unpickling would silently ignore them."""
     if data[end:].strip():
         raise RefusedError("trailing", f"{len(data) - end} further bytes", end)
 
 
 def _explain(data: bytes, error: Exception) -> Exception:
-    """The fault and its place, found by a slow second pass that builds no object."""
+    """Find the error and its position with a slow second pass that builds no objects."""
     fault = _first_fault(data)
     if isinstance(error, RefusedError):
         error.offset = fault.offset if fault.code == error.code else None
@@ -102,7 +102,7 @@ def _explain(data: bytes, error: Exception) -> Exception:
 
 
 def _first_fault(data: bytes) -> RefusedError:
-    """The first opcode that plain data never has, or the first invalid byte."""
+    """Find the first opcode that plain data never contains, or the first invalid byte."""
     import pickletools  # a tenth of the start-up time, and only needed for faults
 
     stream, position = io.BytesIO(data), 0
@@ -120,10 +120,10 @@ def _first_fault(data: bytes) -> RefusedError:
 
 
 class _Meter:
-    """The size and the depth of nested containers; a shared container is measured once.
+    """Measures the size and depth of nested containers. A shared container is measured once.
 
-    Nested containers that share parts are small in memory but huge as JSON. The size is computed
-    from the sizes of the parts, without writing them out.
+    If nested containers share parts, they are small in memory but huge as JSON. So the size of the
+    JSON is computed without writing it.
     """
 
     def __init__(self, max_size: int, max_depth: int) -> None:
@@ -133,7 +133,7 @@ class _Meter:
         self._known: dict[int, tuple[int, int] | None] = {}
 
     def measure(self, value: Any, depth: int) -> tuple[int, int]:
-        """The number of characters and levels of a value at nesting level ``depth``."""
+        """The length of a value as JSON, and how many levels of containers it has."""
         kind = type(value)
         if kind is str:
             return len(value) + 3, 0
@@ -177,7 +177,7 @@ class _Meter:
 
 
 def _parts(value: Any) -> Any:
-    """Pairs of key or index and value."""
+    """Pairs (key, value) of a dictionary, or (index, value) of a list."""
     if type(value) is not dict:
         return enumerate(value)
     for key in value:
@@ -199,7 +199,7 @@ def _scalar_size(value: object) -> int:
 def write_json(value: object, out: BinaryIO) -> None:
     """Write plain data as JSON, a few thousand entries at a time to save memory.
 
-    Tuples become lists. Lone surrogates stay as they are, and the reader replaces them.
+    Tuples become lists. Lone surrogates are written as they are; the reader replaces them.
     """
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     if not isinstance(value, list | tuple):
@@ -214,7 +214,7 @@ def write_json(value: object, out: BinaryIO) -> None:
 
 
 def _restrict(memory: int, cpu_seconds: int) -> None:
-    """Limit memory, time, files and child processes for good, before any byte is read."""
+    """Permanently limit memory, time, files and child processes, before any byte is read."""
     if resource is None:
         return
     _limit("RLIMIT_AS", memory)
@@ -226,7 +226,7 @@ def _restrict(memory: int, cpu_seconds: int) -> None:
 
 
 def _limit(name: str, value: int, grace: int = 0) -> None:
-    """Lower one limit, unless the system lacks it or it is already lower."""
+    """Lower one limit, unless the system has no such limit or the limit is already lower."""
     kind = getattr(resource, name, None)
     if kind is None:
         return
@@ -237,7 +237,7 @@ def _limit(name: str, value: int, grace: int = 0) -> None:
 
 
 def main(memory: int, cpu_seconds: int, max_size: int, max_depth: int) -> None:
-    """Read the pickle on stdin and answer on stdout, within ``memory`` bytes of address space."""
+    """Read the pickle from stdin and write the answer to stdout."""
     _restrict(memory, cpu_seconds)
     gc.disable()  # nothing is freed before the end, so garbage collection only costs time
     out = sys.stdout.buffer

@@ -1,8 +1,9 @@
-"""``dataset=artemis`` reads what people feel in front of paintings, and why.
+"""``dataset=artemis`` reads what people feel when they look at paintings, and why.
 
-ArtEmis' release is a CSV of utterances with mojibake. Its captioners ("speakers") were fitted to
-some of the utterances. Sources: Achlioptas et al., ArtEmis (CVPR 2021), and Mohamed et al., It is
-Okay to Not Be Okay (CVPR 2022), which calls its table of contrastive annotations version 2.
+ArtEmis is released as a CSV file of utterances, with some wrongly encoded characters (mojibake).
+The captioners of ArtEmis ("speakers") were trained on some of the utterances. Sources: Achlioptas
+et al., ArtEmis (CVPR 2021), and Mohamed et al., It is Okay to Not Be Okay (CVPR 2022), whose table
+of contrastive annotations is version 2.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ from bias_pipeline.text.tokenize import tokenize_word
 
 
 class ArtemisDataset(Dataset):
-    """Paintings with several utterances each, in which annotators say what they feel and why.
+    """Paintings, each with several utterances in which annotators say what they feel and why.
 
-    The release's CSV file is read as it is published. Mojibake in names and utterances is mended
-    and counted. Rows without an utterance are counted and left out. A file of the other version is
-    refused. The id of an image is the ``style/name`` of its painting.
+    The published CSV file is read unchanged. Mojibake in names and utterances is repaired and
+    counted. Rows without an utterance are counted and left out. A file of the other version is
+    refused. The id of an image is the ``style/name`` of the painting.
 
-    ImageCaptioner2 does not say how utterances of several emotions become the label of a painting.
-    With ``labels=majority`` the painting has the emotion that most annotators chose, even if their
-    utterances are left out. A tie belongs to no group (ours). With ``caption`` each utterance is a
-    record with its own emotion. The utterances of a painting stay in one part of a split and are
-    resampled together.
+    ImageCaptioner2 does not say how a painting gets one label if its utterances have several
+    emotions. If ``labels=majority``, the painting has the emotion that most annotators chose, even
+    if their utterances are left out. A tie belongs to no group (our choice). If ``labels=caption``,
+    each utterance is a record with its own emotion. All utterances about a painting are in the same
+    part of a split and are resampled together.
     """
 
     name = "artemis"
@@ -83,7 +84,7 @@ class ArtemisDataset(Dataset):
         self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
-        """The captioners that have a file, and ``none``, which reads only human captions."""
+        """The captioners that have a file, and ``none``, for which only human captions are read."""
         return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
@@ -141,7 +142,7 @@ class ArtemisDataset(Dataset):
     def _captions(
         self, path: Path, known: Names, paintings: Mapping[str, Sequence[Annotation]]
     ) -> tuple[dict[str, str], list[str]]:
-        """The captioner's captions by painting, and notes on captions that do not fit."""
+        """The captioner's captions by painting, and notes on missing or foreign captions."""
         captions: dict[str, str] = {}
         foreign = []
         layout = Layout()
@@ -170,7 +171,7 @@ class ArtemisDataset(Dataset):
         return captions, [*fault, *(strange if foreign else [])]
 
     def _pictures(self, paintings: Mapping[str, object]) -> tuple[dict[str, Path], list[str]]:
-        """Pictures by painting, and a note on absent pictures."""
+        """The pictures by painting, and a note on missing pictures."""
         if self.images is None:
             return {}, []
         if not self.images.is_dir():
@@ -193,7 +194,7 @@ class ArtemisDataset(Dataset):
     def _records(
         self, base: Record, annotations: Sequence[Annotation], attribute: str, label: str
     ) -> Iterator[Record]:
-        """The records of one painting: a single record, or a record for each utterance."""
+        """The records for one painting: either a single record, or a record for each utterance."""
         if self.labels == "majority":
             texts = tuple(row.text for row in annotations)
             yield replace(base, human=texts, labels={attribute: label})
@@ -208,7 +209,7 @@ class ArtemisDataset(Dataset):
             )
 
     def _lack(self, where: str, lacking: Sequence[str], total: int, what: str) -> list[str]:
-        """A note on paintings without a caption or a picture; in strict mode an error is raised."""
+        """A note on paintings that lack a caption or a picture. If ``strict``, raise an error."""
         if not lacking:
             return []
         fault = (
@@ -250,7 +251,7 @@ class Release:
 
 
 def read_release(path: Path, version: Literal[1, 2]) -> Release:
-    """The annotations of a release file, a CSV file as it is published."""
+    """Read the annotations from a CSV file of the release."""
     rows = open_rows(check_file(path, "dataset.root"), what=f"a table with {', '.join(_COLUMNS)}")
     rows.require(*_COLUMNS)
     actual = 2 if rows.has(_ANCHOR) else 1
@@ -293,7 +294,7 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
 
 
 def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
-    """Annotations without mojibake, and a note on how many names and utterances contained it."""
+    """Repair mojibake, and say in a note how many names and utterances contained it."""
     names = mend_mojibake(list(dict.fromkeys(row.painting for row in annotations)))
     texts = mend_mojibake(list(dict.fromkeys(row.text for row in annotations)))
     mended = [
@@ -312,7 +313,7 @@ def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotatio
 
 
 def skeleton(name: str) -> str:
-    """A name reduced to the characters that survive every encoding, for comparing names.
+    """The characters of a name that survive every wrong encoding, by which names are compared.
 
     Example:
         >>> skeleton("Realism/eugène-boudin_the-beach.jpg") == skeleton(
@@ -326,10 +327,10 @@ _LOST = re.compile(r"[^a-z0-9_/.-]")
 
 
 def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> dict[str, str]:
-    """Parts by painting: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
+    """The part of each painting: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
 
-    The draw is the published draw: NumPy's legacy generator draws twice from the names, sorted as
-    the release writes them.
+    The paintings are drawn as in the published code: NumPy's legacy generator draws twice from the
+    sorted names, as they are spelled in the release.
 
     Example:
         >>> rows = [Annotation(f"s/{i}", "awe", "a", 5, f"s{i}") for i in range(20)]
@@ -352,7 +353,7 @@ def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> di
 
 @dataclass(frozen=True)
 class Cleaning(Configurable):
-    """The utterances that ArtEmis' authors left out before they fitted their networks."""
+    """Leaves out the utterances that the authors of ArtEmis left out before training."""
 
     # Utterances with more tokens than this percentile of the training part are left out; 100 keeps
     # all
@@ -364,10 +365,11 @@ class Cleaning(Configurable):
     seed: Seed = 2021  # seed of the draw of parts
 
     def apply(self, release: Release) -> tuple[Release, Mapping[str, str]]:
-        """The annotations that stay, with rare words replaced, and the part of each painting.
+        """The remaining annotations, with rare words replaced, and the part of each painting.
 
-        Lengths are counted in this program's tokens, without correcting the spelling. The authors
-        counted NLTK's tokens of corrected text, so the numbers of utterances may differ a little.
+        Lengths are counted in tokens of our tokenizer, and the spelling is not corrected. The
+        authors counted NLTK tokens after correcting the spelling, so they may have kept slightly
+        more or fewer utterances.
         """
         rows = release.annotations
         parts = parts_of(rows, self.rest_from, self.seed)
@@ -422,7 +424,7 @@ def by_painting(annotations: Sequence[Annotation]) -> dict[str, list[Annotation]
 
 
 class Names:
-    """Finds paintings by their names in picture files or in captioners' files."""
+    """Finds the painting that a name in a picture folder or in a captioner's file means."""
 
     def __init__(self, paintings: Iterable[str]) -> None:
         self._places: dict[str, list[str]] = {}
@@ -432,7 +434,7 @@ class Names:
                 self._places.setdefault(place, []).append(painting)
 
     def find(self, name: str) -> str | None:
-        """The painting with a path, or with a name without its style; None unless only one fits."""
+        """The painting with the given path or name. Returns None unless exactly one fits."""
         whole = skeleton(name)
         plain = next((whole.removesuffix(e) for e in ENDINGS if whole.endswith(e)), whole)
         for parts in (2, 1):

@@ -30,10 +30,10 @@ _JSON = "COCO results, COCO captions or COCO instances"
 
 
 def convert(path: Path, folder: Path) -> list[Path]:
-    """Write the tables that a file contains.
+    """Write the tables that a published file contains.
 
-    A pickle of LIC gives captions, labels and, if it has them, objects. A JSON file of COCO gives
-    one table. An existing file is replaced.
+    A LIC pickle gives tables of captions, of labels and, if present, of objects. A COCO JSON file
+    gives one table. Existing files are replaced.
     """
     readers = {".pkl": _from_pickle, ".pickle": _from_pickle, ".json": _from_json}
     if path.suffix not in readers:
@@ -96,7 +96,7 @@ def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
 
 
 def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: type) -> Any:
-    """One value of each entry, by the entry's canonical id."""
+    """The value of ``key`` in each entry, by the canonical id of the entry."""
     values = {}
     for number, entry in enumerate(entries):
         place = f"entry {number}, {key!r}"
@@ -117,7 +117,7 @@ def _model_table(captions: Mapping[str, str]) -> Table:
 
 
 def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
-    """A line for each caption, with a number that preserves the order of an image's captions."""
+    """A row for each caption, with a number that keeps the captions of an image in order."""
     pairs = [(image, text) for image, texts in captions.items() for text in texts]
     marked = [isinstance(text, StockCaption) for _, text in pairs]
     marks = {MARKS[0]: list(map(str, marked))} if any(marked) else {}
@@ -130,7 +130,7 @@ def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
 
 
 def _object_table(objects: Mapping[str, Any]) -> Table:
-    """A line for each object; an image without objects has one line with an empty object."""
+    """A row for each object. An image without objects has one row with an empty object."""
     pairs = [
         (image, name) for image, names in objects.items() for name in (sorted(names) or [None])
     ]
@@ -138,7 +138,7 @@ def _object_table(objects: Mapping[str, Any]) -> Table:
 
 
 def _with_names(table: Table, path: Path, layout: Layout) -> Table:
-    """The table with a column of file names, if the file's image ids are not their numbers."""
+    """The table, with a column of file names if the image ids are not the numbers in file names."""
     names = own_numbers(layout.names[path])
     if not names:
         return table

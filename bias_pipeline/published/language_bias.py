@@ -1,4 +1,4 @@
-"""``dataset=language_bias`` has human captions whose only bias is the verb used for each group."""
+"""``dataset=language_bias`` selects human captions so that only the verb depends on the group."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ LEVELS = (0.6, 0.7, 0.8, 0.9)  # C1 to C4 of the paper: 30:20, 35:15, 40:10 and 
 
 
 class LanguageBiasDataset(Dataset):
-    """Controlled corpora of language bias (DBAC, section 5.1), picked from human captions.
+    """Corpora with a known language bias (DBAC, section 5.1), selected from human captions.
 
-    Each task gets as many captions of men as of women, so group and task are independent. Only the
-    verb differs. Of the first group's captions, a share ``imbalance`` has the task's first verb,
-    and the rest has its second verb. For the second group, the verbs are exchanged. Metrics that
-    use only groups and tasks must find nothing. Everything that an attacker finds is language.
+    Each task (activity) has as many captions about men as about women, so group and task are
+    independent. Only the verb differs. In the first group, a share ``imbalance`` of the captions
+    has the first verb of the task, and the rest has the second verb. In the second group, the verbs
+    are exchanged. A metric that uses only groups and tasks must find no bias. If an attacker finds
+    a difference, it comes from language.
 
     The captioner ``people`` copies human captions, so its difference from human captions is 0. Look
-    at the ``human`` parts of scores. A label is the group that a caption names. An image gives at
-    most one caption. All levels from 0.6 to 0.9 have equally many captions (in the paper 50 per
-    task and group, which were picked by hand). Levels share as many captions as possible.
+    at the ``human`` parts of scores. The label of an image is the group that its caption names. At
+    most one caption of an image is selected. Values of ``imbalance`` from 0.6 to 0.9 give the same
+    number of captions. (The paper has 50 per task and group, selected by hand.) They share as many
+    captions as possible.
 
-    Picked captions may also differ between groups in other ways. ``retold`` removes these
-    differences. ``retold`` assigns captions to groups at random, and every word that names a group
-    becomes a word of the assigned group. Then only the verb differs.
+    The selected captions may also differ between groups in other ways. The setting ``retold``
+    removes these differences: it assigns captions to groups at random, and replaces every word that
+    names a group by a word for the assigned group. Then only the verb differs.
     """
 
     name = "language_bias"
@@ -109,7 +111,7 @@ class LanguageBiasDataset(Dataset):
     def _groups_named(
         self, captions: Captions, attribute: Attribute, groups: Sequence[str]
     ) -> IntArray:
-        """(C,) the single group that each caption names; below 0 for none and for both groups."""
+        """(C,): the group that each caption names; negative if it names no group or both."""
         if self.gender_by == "word":
             return named_group(captions, attribute, groups).astype(np.int64)
         absent = [group for group in groups if not self.pronouns.get(group)]
@@ -123,7 +125,7 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _fitting(self, source: Corpus, named: IntArray) -> dict[str, list[int]]:
-        """Captions that name one group and one verb of a task, at most one per image, by task."""
+        """For each task, captions with one group and one verb, at most one per image."""
         lowered = lowered_words(source.human)
         images: set[int] = set()
         fitting = {}
@@ -135,12 +137,12 @@ class LanguageBiasDataset(Dataset):
         return fitting
 
     def _verbs(self, task: str, lowered: Captions) -> IntArray:
-        """(C,) which of a task's two verbs each caption has; below 0 for neither and for both."""
+        """(C,): which of the task's two verbs a caption has; negative for neither or both."""
         mentioned = np.stack([lowered.mentions(words) for words in self.verbs[task]], axis=1)
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
-        """The captions that are taken, by group and verb; retold captions have a random group."""
+        """The selected captions by group and verb. If ``retold``, the groups are random."""
         verbs = self._verbs(task, lowered_words(source.human))
         if self.retold:
             by_verb = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
@@ -166,7 +168,7 @@ class LanguageBiasDataset(Dataset):
         }
 
     def _size(self, task: str, captions: str, there: int) -> int:
-        """The number of captions that each group gets for a task."""
+        """The number of captions per group for a task."""
         size = there if self.size is None else self.size
         if not 0 < size <= there:
             by_word = self.size is None and not self.retold
@@ -207,7 +209,7 @@ class LanguageBiasDataset(Dataset):
 
 
 def _one_an_image(rows: IntArray, source: Corpus, seed: int) -> list[int]:
-    """Captions in random order, with only the first caption of each image."""
+    """Shuffle captions, and keep only the first caption of each image."""
     images = source.human.image_rows[rows]
     keys = hash_ids(
         [f"{source.ids[i]} {source.human.positions[r]}" for i, r in zip(images, rows, strict=True)]

@@ -1,4 +1,4 @@
-"""``dataset=lic`` reads the pickles of LIC and RELIC in their published form.
+"""``dataset=lic`` reads the pickles that LIC and RELIC published.
 
 ``dataset=relic`` is the table of captions and ages that RELIC published.
 """
@@ -21,7 +21,7 @@ from bias_pipeline.text.mending import mended_records
 
 
 def load_vocabulary(path: Path) -> list[str] | None:
-    """The words of a vocabulary list, or None if there is no such file."""
+    """The words in a vocabulary file, or None if the file does not exist."""
     if not path.is_file():
         return None
     words = load_pickle(path)
@@ -34,9 +34,10 @@ _OBJECTS = "rmdup_object_list"
 
 
 class LicDataset(Dataset):
-    """The folder ``bias_data``, with one pickle for each captioner and attribute.
+    """Reads the folder ``bias_data``, which has a pickle for each captioner and attribute.
 
-    If human captions cover only a part of the images, only this part is scored, with a note.
+    If only some of the images have human captions, only these images are scored, and a note says
+    so.
     """
 
     name = "lic"
@@ -124,7 +125,7 @@ class LicDataset(Dataset):
 
 
 def _by_id(path: Path, captions: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
-    """The entries of a pickle by canonical id, in the order of the file."""
+    """The entries of a pickle by canonical image id, in the order of the file."""
     entries = load_pickle(path)
     if not isinstance(entries, list) or not entries:
         raise DataError(f"{path}: expected a non-empty list of entries")
@@ -195,7 +196,7 @@ _LONGEST = 1 << 16
 
 
 class RelicDataset(Dataset):
-    """One CSV file: five human captions, every captioner's caption and the label of each image."""
+    """Reads a CSV file with five human captions, the captioners' captions and a label per image."""
 
     name = "relic"
 
@@ -276,7 +277,7 @@ def _relic_records(rows: Rows, column: str, attribute: str, labels: LabelMap) ->
 
 
 def _captions(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The list in a cell, which is a Python literal; nothing is executed."""
+    """Read the Python list in a cell. No code is executed."""
     text = rows.text(number, row, "caption_list")
     if len(text) > _LONGEST:
         rows.refuse(number, f"'caption_list' has {len(text):,} characters, over {_LONGEST:,}")

@@ -1,9 +1,9 @@
-"""Reads data sets of pictures with labelled people but without captions: a base class, and faces.
+"""Reads pictures of labelled people without captions: the base class, and data sets of faces.
 
 ``dataset=celeba`` has forty attributes of celebrities. Source: Liu, Luo, Wang and Tang, Deep
 Learning Face Attributes in the Wild (ICCV 2015). ``dataset=fairface`` has age, gender and ethnic
 origin. Source: Karkkainen and Joo, FairFace (WACV 2021); labels are CC BY 4.0. ``dataset=utkface``
-reads age, gender and ethnic origin from names of files. Source: Zhang, Song and Qi, Age
+reads age, gender and ethnic origin from file names. Source: Zhang, Song and Qi, Age
 Progression/Regression by Conditional Adversarial Autoencoder (CVPR 2017).
 """
 
@@ -30,7 +30,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Label:
-    """A label of one person in one picture."""
+    """A label for one person in one picture."""
 
     image: str  # the picture's path in the data set's folder
     attribute: str  # the column's name
@@ -44,19 +44,19 @@ class Label:
 
     @property
     def id(self) -> str:
-        """The id of the picture, or of the person in it."""
+        """The id of the picture, or of the labelled person in the picture."""
         return f"{self.image}#{self.person}" if self.person else self.image
 
     def refuse(self, fault: str) -> NoReturn:
-        """Raise the DataError for a fault of this line."""
+        """Raise a DataError that names the line of this label."""
         raise DataError(f"{self.source}: {fault}")
 
 
 class PeopleDataset(Dataset):
     """Pictures of people with labels and without captions.
 
-    Metrics of captions do not apply. A picture with several labelled people occurs once for each
-    person, and ``metric.crop=person`` shows this person.
+    Metrics of captions cannot be computed. A picture with several labelled people occurs once for
+    each person. With ``metric.crop=person``, only this person is shown.
     """
 
     columns: ClassVar[tuple[str, ...]]  # attributes that the data set labels
@@ -69,13 +69,13 @@ class PeopleDataset(Dataset):
         return (NO_CAPTIONER,)
 
     def existing(self, names: Sequence[str]) -> list[Path]:
-        """The paths of the files that exist; an error is raised if no file exists."""
+        """The paths of the files that exist. Raises an error if no file exists."""
         there = [path for name in names if (path := self.root / name).is_file()]
         return there or [check_file(self.root / names[0], "dataset.root")]
 
     @abstractmethod
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """The labels of one attribute."""
+        """Read the labels of one attribute."""
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         self.check_captioner(captioner)
@@ -126,7 +126,7 @@ class PeopleDataset(Dataset):
 
 
 def age_range(years: int) -> str:
-    """The range that FairFace writes for an age in years.
+    """The age range of FairFace that contains an age in years.
 
     Example:
         >>> [age_range(years) for years in (2, 3, 45, 70, 116)]
@@ -153,12 +153,12 @@ _WHAT_CELEBA = "CelebA's table: image_id and a column for each attribute"
 
 
 class CelebADataset(PeopleDataset):
-    """The file ``list_attr_celeba.txt`` beside the folder ``img_align_celeba``.
+    """Reads the file ``list_attr_celeba.txt`` and the pictures in ``img_align_celeba``.
 
-    The file has the number of pictures and the forty names of attributes. A line for each picture
-    has its name, and 1 or -1 for each attribute. ``list_eval_partition.txt`` assigns pictures to
-    parts. Files may also be in the published folders ``Anno``, ``Eval`` and ``Img``, or be tables
-    (``.csv``), as on Kaggle.
+    The file begins with the number of pictures and the names of forty attributes. Then each line
+    has the name of a picture, and 1 or -1 for each attribute. ``list_eval_partition.txt`` assigns
+    pictures to parts. The files may also be in the published folders ``Anno``, ``Eval`` and
+    ``Img``, or be ``.csv`` tables as on Kaggle.
     """
 
     name = "celeba"
@@ -178,7 +178,7 @@ class CelebADataset(PeopleDataset):
                 yield Label(f"{folder}/{picture}", column, value, f"{path}, line {number}")
 
     def _parts(self) -> Mapping[str, str] | None:
-        """Parts by picture, or None if all parts are read."""
+        """The part of each picture, or None if all parts are read."""
         if self.part == "all":
             return None
         path = self.existing(_PARTITION)[0]
@@ -195,7 +195,7 @@ class CelebADataset(PeopleDataset):
 
 
 def _values_of_table(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
-    """The line, the picture and the value in one column of a table."""
+    """The line number, the picture and the value of one column, from a table."""
     rows = open_rows(path, what=_WHAT_CELEBA)
     rows.require("image_id", column)
     for number, row in rows.items:
@@ -203,7 +203,7 @@ def _values_of_table(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
-    """The line, the picture and the value of one attribute, from a list in the published form."""
+    """The line number, the picture and the value of one attribute, from the published list."""
     lines = _lines(path)
     header, names = next(lines, (1, [])), next(lines, (2, []))[1]
     if column not in names:
@@ -222,7 +222,7 @@ def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The number and the cells of each line, where blanks separate cells."""
+    """The number of each line and its cells, which are separated by blanks."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             yield number, decode(line, path, "a file of CelebA", number).split()
@@ -234,7 +234,7 @@ _DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])[-/ ][A-Z][a-z]{2}|[A-Z][a-z]{2}[-/ ]
 
 
 class FairFaceDataset(PeopleDataset):
-    """Pictures of faces, with ``fairface_label_train.csv`` and ``fairface_label_val.csv``."""
+    """Reads faces, and ``fairface_label_train.csv`` and ``fairface_label_val.csv``."""
 
     name = "fairface"
     columns: ClassVar[tuple[str, ...]] = ("age", "gender", "race")
@@ -273,10 +273,10 @@ _OLDEST = 116
 
 
 class UTKFaceDataset(PeopleDataset):
-    """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, or ``.jpg.chip.jpg`` if aligned.
+    """Reads pictures ``[age]_[gender]_[race]_[date&time].jpg`` (``.jpg.chip.jpg`` if aligned).
 
-    Pictures may be in subfolders of ``root``. A few published names lack a field. Files without a
-    field are skipped, and a note says how many they are. Ages become FairFace's ranges.
+    Pictures may be in subfolders of ``root``. A few published file names lack a field. These files
+    are skipped, and a note gives their number. Ages become the age ranges of FairFace.
     """
 
     name = "utkface"

@@ -1,14 +1,14 @@
-"""Reads data sets that label people in scenes, most of them in boxes.
+"""Reads data sets that label people in scenes. Most data sets mark each person with a box.
 
-``dataset=facet`` has annotators' votes. Source: Gustafson et al., FACET: Fairness in Computer
-Vision Evaluation Benchmark (ICCV 2023). ``dataset=miap`` labels every person in many Open Images.
-Source: Schumann et al., A Step Toward More Inclusive People Annotations for Fairness (AIES 2021).
-``dataset=phase`` has pictures of Google's Conceptual Captions that crowd workers labelled. Source:
-Garcia, Hirota, Wu and Nakashima, Uncurated Image-Text Datasets: Shedding Light on Demographic Bias
-(CVPR 2023). ``dataset=visogender`` has people at work. Source: Hall et al., VisoGender: A dataset
-for benchmarking gender bias in image-text pronoun resolution (NeurIPS 2023). ``dataset=pata`` has
-people by race, gender and age. Source: Seth, Hemani and Agarwal, DeAR: Debiasing Vision-Language
-Models (CVPR 2023).
+``dataset=facet`` has the votes of annotators. Source: Gustafson et al., FACET: Fairness in Computer
+Vision Evaluation Benchmark (ICCV 2023). ``dataset=miap`` labels every person in many pictures of
+Open Images. Source: Schumann et al., A Step Toward More Inclusive People Annotations for Fairness
+(AIES 2021). ``dataset=phase`` has pictures from Google's Conceptual Captions, which crowd workers
+labelled. Source: Garcia, Hirota, Wu and Nakashima, Uncurated Image-Text Datasets: Shedding Light on
+Demographic Bias (CVPR 2023). ``dataset=visogender`` has people at work. Source: Hall et al.,
+VisoGender: A dataset for benchmarking gender bias in image-text pronoun resolution (NeurIPS 2023).
+``dataset=pata`` labels people by race, gender and age. Source: Seth, Hemani and Agarwal, DeAR:
+Debiasing Vision-Language Models (CVPR 2023).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _SIDES = ("x", "y", "width", "height")
 
 
 class FACETDataset(PeopleDataset):
-    """The file ``annotations.csv`` beside the folders ``imgs_1`` to ``imgs_3``.
+    """Reads the file ``annotations.csv`` and the pictures in ``imgs_1`` to ``imgs_3``.
 
     Each line is about one person. ``gender_presentation_masc`` and similar columns count votes. The
-    label is the option with most votes, or ``disagreement`` for a tie. Public loaders use these
-    column names, but the file is not public.
+    label is the answer with the most votes, or ``disagreement`` if there is a tie. The file is not
+    public. We took the column names from public programs that read it.
     """
 
     name = "facet"
@@ -70,7 +70,7 @@ class FACETDataset(PeopleDataset):
             )
 
     def _places(self) -> dict[str, str]:
-        """The path of each picture by its name; pictures are in several folders."""
+        """Map the name of each picture to its path, since pictures are in several folders."""
         folders = sorted(path for path in self.root.glob("imgs_*") if path.is_dir())
         if not folders and self.strict:
             raise ResourceError(
@@ -85,7 +85,7 @@ class FACETDataset(PeopleDataset):
 
 
 def most_voted(votes: Mapping[str, int]) -> str:
-    """The option with most votes, ``disagreement`` for a tie, or ``na`` without votes.
+    """The answer with the most votes, ``disagreement`` for a tie, or ``na`` if nobody voted.
 
     Example:
         >>> [most_voted({"masc": n, "fem": 1}) for n in (2, 1)], most_voted({"masc": 0, "na": 0})
@@ -116,11 +116,11 @@ _WHAT = "MIAP's boxes"
 
 
 class MIAPDataset(PeopleDataset):
-    """The files ``open_images_extended_miap_boxes_{train,val,test}.csv`` beside the pictures.
+    """Reads pictures and ``open_images_extended_miap_boxes_{train,val,test}.csv``.
 
-    A box has one person. Boxes of groups (``IsGroupOf``) and of pictures of people
-    (``IsDepictionOf``) are skipped and counted. Presentation is what annotators perceived, not
-    identity.
+    A box shows one person. Boxes that show several people (``IsGroupOf``) or a depiction of people
+    (``IsDepictionOf``) are skipped and counted. The labels say how annotators perceived a person,
+    not how the person identifies.
     """
 
     name = "miap"
@@ -174,11 +174,12 @@ _PERSON = re.compile(r"person\d+")
 
 
 class PHASEDataset(PeopleDataset):
-    """The files ``phase_gcc_{train,val}_all_20221101.json``, or else the file of ``regions``.
+    """Reads the files ``phase_gcc_{train,val}_all_20221101.json``, or else the file ``regions``.
 
-    A picture has a caption, which is not read, and people in boxes with the answers of every
-    worker. The label is the most frequent answer, or ``disagreement`` if there is a tie. The file
-    of regions already has one label for each person. Pictures are in ``images``.
+    Each picture has people in boxes, and the answers of all workers for each person. The label is
+    the most frequent answer, or ``disagreement`` if there is a tie. The file ``regions`` already
+    has one label for each person. The captions of pictures are not read. Pictures are in the folder
+    ``images``.
     """
 
     name = "phase"
@@ -213,7 +214,7 @@ class PHASEDataset(PeopleDataset):
 
 
 def _answer_in(annotations: Any, column: str, source: str) -> str:
-    """The most frequent of several answers, or the only answer."""
+    """The most frequent answer, or ``disagreement`` if there is a tie."""
     listed = annotations if isinstance(annotations, list) else [annotations]
     if not listed or not all(isinstance(answer, Mapping) and column in answer for answer in listed):
         raise DataError(f"{source}: no annotations with {column!r}")
@@ -226,12 +227,13 @@ _GENDER, _OLDER = "Occupation_perceived_gender", "Occupation_Gender"
 
 
 class VisoGenderDataset(PeopleDataset):
-    """The tables ``*.tsv`` of an occupation with an object (OO) or with a participant (OP).
+    """Reads tables ``*.tsv`` of people at work with an object (OO) or another person (OP).
 
-    The tables are in the folder, or in its published folders ``OO`` and ``OP``. Labels describe the
-    person who has the occupation. The tables have URLs and no files. The picture of the line with
-    ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside the
-    table. Lines without a URL or a gender are skipped and counted.
+    The tables are in ``root``, or in the published folders ``OO`` and ``OP`` within it. Labels
+    describe the person who has the occupation. The tables have URLs of pictures instead of files.
+    For the line with ``IDX`` 7 in ``oo.tsv``, the picture must be ``images/oo/7.jpg`` (our choice),
+    in ``root`` or in the folder of the table. Lines without a URL or a gender are skipped and
+    counted.
     """
 
     name = "visogender"
@@ -259,7 +261,7 @@ class VisoGenderDataset(PeopleDataset):
             notes.append(inflect(passed, "lines without a perceived gender are skipped"))
 
     def _files(self) -> list[Path]:
-        """The tables of people; tables of labour statistics in the folder have no ``IDX``."""
+        """The tables of people. Other tables, such as labour statistics, have no column ``IDX``."""
         paths = [*sorted(self.root.glob("*.tsv")), *sorted(self.root.glob("O[OP]/*.tsv"))]
         tables = [path for path in paths if open_rows(path, what="a table").has("IDX")]
         if paths and not tables:
@@ -284,12 +286,12 @@ _FILE = "pata_fairness.files.lst"
 
 
 class PATADataset(PeopleDataset):
-    """The file ``pata_fairness.files.lst``, with lines of ``scene_race_gender_age|url``.
+    """Reads the file ``pata_fairness.files.lst``, whose lines are ``scene_race_gender_age|url``.
 
-    Names of scenes also contain underscores (``gun_range``), so lines are split from the right.
-    Splits from the left misread 415 of 4,934 lines. The list has URLs and no files. The picture of
-    line 7 is expected as ``images/7.jpg`` (ours). Since some URLs are dead,
-    ``dataset.strict=false`` may be needed.
+    Names of scenes may contain underscores (``gun_range``), so lines are split from the right. A
+    split from the left would misread 415 of 4,934 lines. The list has URLs of pictures instead of
+    files. For line 7, the picture must be ``images/7.jpg`` (our choice). Some URLs are dead, so you
+    may need ``dataset.strict=false``.
     """
 
     name = "pata"

@@ -1,8 +1,8 @@
-"""Reads users' pickles without trusting them.
+"""Reads pickles that may be malicious.
 
-A pickle is a program. Here a pickle may build only plain data, since every look-up of a class or
-function is refused before any call. A separate process with little memory and time reads the pickle
-and returns JSON. Even a hijacked process could only send other JSON.
+A pickle is a program. Here a pickle can build only plain data, since every look-up of a class or
+function is refused before anything is called. A separate process with limited memory and time reads
+the pickle and returns JSON. Even if the process were hijacked, it could only return wrong JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CONVERTER = (
 
 @dataclass(frozen=True)
 class UnpicklingLimits:
-    """What one pickle may cost."""
+    """Limits on the size, memory and time that one pickle may need."""
 
     file_bytes: int = 1 << 30  # size of the file
     data_bytes: int = 1 << 30  # size of the data as JSON, with shared parts written out
@@ -50,8 +50,7 @@ DEFAULT_LIMITS = UnpicklingLimits()
 def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> object:
     """Read plain data from a pickle of any protocol.
 
-    Tuples become lists, and half surrogate pairs become U+FFFD. The function may be called from any
-    thread.
+    Tuples become lists, and lone surrogates become U+FFFD. Any thread may call the function.
 
     Example:
         >>> import pickle, tempfile
@@ -72,7 +71,7 @@ def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> obj
 
 
 class _Reader:
-    """One run of the child process."""
+    """Runs the child process once."""
 
     def __init__(self, path: Path, limits: UnpicklingLimits) -> None:
         self.path, self.limits = path, limits
@@ -116,7 +115,7 @@ class _Reader:
         child.kill()
 
     def _read(self, pipe: IO[bytes] | None) -> bytearray:
-        """Read to the end, but never more than the limit, because the child is not trusted."""
+        """Read the whole answer, but never more than the limit, since the child is not trusted."""
         answer = bytearray()
         while pipe is not None and (block := pipe.read(1 << 20)):
             answer += block
@@ -183,7 +182,7 @@ def _fault(output: bytes, path: Path, head: bytes) -> DataError:
 
 
 def _printable(text: object) -> str:
-    """Text from the child as printable ASCII of bounded length."""
+    """Turn text from the child into printable ASCII of limited length."""
     return ascii(str(text)[:200])[1:-1].replace("\\\\", "\\").replace("\\'", "'")
 
 

@@ -1,8 +1,8 @@
 """Says where to get the published files of each data set.
 
-Files that are free and have a known checksum can be downloaded from their makers' addresses. Labels
-of people require a form with terms. The printed steps say how to get the labels and where to put
-them.
+Free files with a known checksum can be downloaded from the authors' servers. To get labels of
+people, you must accept terms in a form. The printed steps say how to get the labels and where to
+put them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Archive:
 
 
 def download(archive: Archive, root: Path) -> list[Path]:
-    """Download an archive and unpack its members; anything unexpected is deleted."""
+    """Download an archive and unpack its files. Unexpected content is deleted."""
     wanted = {
         m: root / target for m, target in archive.members.items() if not (root / target).exists()
     }
@@ -82,9 +82,9 @@ def _fetch(archive: Archive, place: Path) -> None:
 
 
 def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
-    """The chunks of an answer.
+    """The chunks of a server's answer.
 
-    Reading stops soon after the expected size, since a server might never stop sending.
+    Reading stops soon after the expected size, since a server may send without end.
     """
     left = size + _CHUNK
     while left > 0 and (chunk := answer.read(_CHUNK)):
@@ -93,7 +93,7 @@ def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
 
 
 def _unpack(packed: Path, member: str, place: Path) -> Path:
-    """Write one member to its place, completely or not at all."""
+    """Unpack one file to its place, completely or not at all."""
     place.parent.mkdir(parents=True, exist_ok=True)
     part = packed.with_name("member")
     with (

@@ -1,1 +1,1 @@
-"""Models of pictures and texts, their debiasing, and the fairness of searches with them."""
+"""Models that embed pictures and texts, their debiasing, and the fairness of searches."""

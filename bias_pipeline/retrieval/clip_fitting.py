@@ -1,10 +1,11 @@
-"""Trains a small CLIP on pictures and captions, and writes a folder for other programs.
+"""Trains a small CLIP on pictures and captions, and writes it to a folder that others can load.
 
-The network is transformers' CLIP. The loss is the symmetric contrast of Radford et al. (2021): in a
-batch, each picture must find its caption, and each caption must find its picture. The small CLIP of
-``dataset=scenes`` is trained once, on a separate world, and cached. A simulated captioner wrote its
-captions. The dial ``a_to_t`` says how strongly tasks depend on the person's group. So we know how
-much bias the CLIP was taught.
+The network is transformers' CLIP. The loss is the symmetric contrastive loss of Radford et al.
+(2021): in a batch, each picture must find its caption, and each caption must find its picture. The
+small CLIP for ``dataset=scenes`` is trained once and cached. The training pictures have the seed
+1000, which should not be the seed of the audited data set. A simulated captioner wrote their
+captions. The captioner's setting ``a_to_t`` says how strongly the described activities depend on
+the person's group. So we know how much bias the CLIP was taught.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
 
 
 def write_preprocessing(folder: Path, side: int) -> None:
-    """Write the preprocessing to squares of ``side`` pixels, with values from -1 to 1."""
+    """Write the settings that turn pictures into ``side`` x ``side`` pixels in [-1, 1]."""
     settings = {
         "image_processor_type": "CLIPImageProcessor",
         "do_resize": True,
@@ -107,7 +108,7 @@ _TRAINER = {
 
 @dataclass(frozen=True)
 class ClipRecipe:
-    """The sizes of the network and the settings of training, which we chose for two cores."""
+    """The sizes of the network and the training settings. We chose them for two CPU cores."""
 
     side: int = 64  # pixels a side of the network's input
     patch: int = 16  # pixels a side of each patch
@@ -153,7 +154,7 @@ def fit_clip(
     trainer: Mapping[str, Any] = ANYWHERE,
     survival: CheckpointSettings | None = None,
 ) -> Sequence[float]:
-    """Train a CLIP and write its folder: weights, settings, vocabulary, preprocessing, card."""
+    """Train a CLIP and write its weights, settings, vocabulary, preprocessing and model card."""
     if len(pairs.texts) < 2:
         raise DataError(f"{inflect(len(pairs.texts), 'pairs')}: a CLIP needs two or more")
     world = world_size(trainer)
@@ -178,7 +179,7 @@ def _fit_into(
     survival: CheckpointSettings | None,
     share: Share,
 ) -> Sequence[float]:
-    """Train in one process; only the first process writes the files."""
+    """Train in this process. If there are several processes, only the first writes the files."""
     make_importable()  # before transformers and Lightning look for it
     import torch
     from transformers import CLIPModel
@@ -239,7 +240,7 @@ def _config(recipe: ClipRecipe, n_words: int, end: int) -> Any:
 
 
 class _Batches:
-    """Batches of pictures in a new order per epoch, each picture with one of its captions."""
+    """Batches of pictures, each with one of its captions. Pictures are shuffled in each epoch."""
 
     def __init__(self, pairs: Pairs, tokens: Any, recipe: ClipRecipe, share: Share) -> None:
         self.share = share
@@ -293,7 +294,7 @@ ABOUT = "about two minutes"  # on two cores
 
 @dataclass(frozen=True)
 class ClipOfScenes:
-    """The recipe of the small CLIP that is trained on scenes."""
+    """The settings of the small CLIP that is trained on ``scenes``."""
 
     # The dial, in [0, 1]: the share of the captions' tasks that are replaced by tasks typical of
     # the person's group
@@ -303,7 +304,7 @@ class ClipOfScenes:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the weights, except the rounding of processors."""
+        """All settings that determine the weights. Rounding differs slightly between processors."""
         return {"version": VERSION, "world": SEED, **asdict(self)}
 
     def folder(self, cache: Path) -> Path:
@@ -311,11 +312,11 @@ class ClipOfScenes:
         return cache / "clips" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def n_learnt(self, pictures: Pictures) -> int:
-        """The number of pictures that the CLIP learnt from; 0 unless ``dataset.seed`` is 1000."""
+        """How many of these pictures the CLIP learnt from; 0 unless ``dataset.seed`` is 1000."""
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def fit_once(self, cache: Path) -> Path:
-        """The folder of the CLIP; an absent CLIP is trained first, with a message."""
+        """Return the CLIP's folder. If it does not exist, train the CLIP first and say so."""
         folder = self.folder(cache)
         if is_whole(folder):
             return folder

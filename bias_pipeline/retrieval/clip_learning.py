@@ -16,10 +16,10 @@ _SPREAD = 0.05  # weight decay
 
 
 class Contrast(Learner):
-    """Each picture of a batch must find its caption among all captions, and vice versa.
+    """Learns to find each picture's caption among all captions of a batch, and vice versa.
 
-    With several processes, the batch is the union of their batches. Processes exchange vectors, so
-    the loss equals the loss of a single process.
+    If there are several processes, they exchange their vectors. So the loss is the same as if a
+    single process had computed it on all their batches together.
     """
 
     def __init__(self, network: Any, learning_rate: float) -> None:
@@ -27,7 +27,7 @@ class Contrast(Learner):
         self.network, self.learning_rate = network, learning_rate
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
-        """The symmetric contrast of a batch (Radford et al. 2021)."""
+        """The symmetric contrastive loss of a batch (Radford et al. 2021)."""
         del batch_idx
         output = self.network(**batch)
         pictures, texts = (

@@ -1,8 +1,8 @@
-"""Embeds pictures and texts as vectors of one space, with a model on disk.
+"""Embeds pictures and texts as vectors in one space, with a model on disk.
 
-The files of the model decide its format. Each picture and text is embedded once and cached. Some
-networks also match pairs of picture and text. Such a network encodes a picture once for all texts
-that it is matched with.
+The format of a model is recognised from its files. Each picture and text is embedded once, and its
+vector is cached. Some networks can also score how well a picture and a text match. Such a network
+encodes a picture once for all texts with which the picture is compared.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _SHOWN = 8  # pictures per batch when pairs are matched, each picture with all o
 
 
 class Embedder(Protocol):
-    """Turns items into vectors; the weights are frozen, but the vectors may be debiased."""
+    """Turns items into vectors. The weights are frozen, but the vectors may be debiased."""
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the vectors, as plain data."""
+        """All settings that determine the vectors, as plain data."""
 
     def embed(self, items: Any, /) -> Float32Array:
-        """(N, D) vectors of length 1."""
+        """(N, D): vectors of length 1."""
 
 
 @dataclass(frozen=True)
 class DualEncoder:
-    """Turns pictures and texts into vectors of one space, whose products are similarities."""
+    """Turns pictures and texts into vectors in one space. Dot products are similarities."""
 
     images: Embedder  # embeds `Pictures`
     texts: Embedder  # embeds texts
@@ -72,7 +72,7 @@ class PhotoTower:
     describe: Callable[[Sequence[Float32Array]], Float32Array]  # to (N, D)
 
     def read(self, path: Path) -> Float32Array:
-        """(3, H, W) the photo in a file."""
+        """(3, H, W): the photo in a file."""
         return self.prepare(read_photo(path))
 
 
@@ -86,7 +86,7 @@ class TextTower:
 
 @dataclass(frozen=True)
 class Towers(ABC):
-    """A model on disk with two towers, which are loaded when they are needed."""
+    """A model on disk with two towers. Each tower is loaded when it is needed."""
 
     model: Pretrained
     device: str  # where the model computes
@@ -99,11 +99,11 @@ class Towers(ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the vectors: digests of the model's files, and its settings."""
+        """All that determines the vectors: checksums of the model's files, and its settings."""
 
     @abstractmethod
     def photos(self, *, normalize: bool) -> PhotoTower:
-        """The tower for pictures; with ``normalize`` vectors have length 1, else any length."""
+        """The tower for pictures. If ``normalize`` is true, it scales vectors to length 1."""
 
     @abstractmethod
     def texts(self) -> TextTower: ...
@@ -133,13 +133,13 @@ def _tower(kind: Callable[..., T], model: Pretrained, device: str, normalize: bo
 
 @lru_cache(maxsize=1)
 def _load_whole(kind: Callable[..., T], model: Pretrained, device: str, *settings: Any) -> T:
-    """A network with both towers; the network loaded last is cached."""
+    """A network with both towers. The most recently loaded network is cached."""
     return kind(model, device_of(device), *settings)
 
 
 @dataclass(frozen=True)
 class WholeTowers(Towers):
-    """A model that is loaded as a whole, and whose towers are two views of one network."""
+    """A model whose two towers belong to one network, which is loaded as a whole."""
 
     judging: ClassVar[str] = ""  # a published model of this kind that also matches pairs, or empty
 
@@ -150,7 +150,7 @@ class WholeTowers(Towers):
 
     @property
     def cross_encoder(self) -> TwoModeNet:
-        """The network; an error is raised if it has no head for matching."""
+        """The network. Raises an error if it has no head that matches pictures and texts."""
         net: TwoModeNet = self.net
         if not net.matches:
             raise UsageError(
@@ -223,7 +223,7 @@ KINDS = (*clip.KINDS, BLIP)
 
 
 def towers_of(name: str, revision: str, device: str) -> Towers:
-    """The towers of a model in any supported format, with the format's settings."""
+    """The towers of a model in any supported format."""
     if is_fiber(name):
         return FiberTowers(find_fiber(name), device, LONGEST)
     if is_open_clip(name):
@@ -239,7 +239,7 @@ def published_towers(model: Pretrained, device: str) -> ClipTowers | BlipTowers:
 def dual_of(
     towers: Towers, crop: Crop, cache: str | None, normalise: Normalise = "both"
 ) -> DualEncoder:
-    """A model as a pair of embedders, with a matcher if the model can match pairs."""
+    """The two embedders of a model. If the model can match pairs, a matcher is included."""
     images = ImageEmbedder(towers, cache, crop=crop, normalise=normalise == "both")
     matcher = None
     if isinstance(towers, WholeTowers) and towers.judging:
@@ -249,7 +249,7 @@ def dual_of(
 
 @dataclass(frozen=True)
 class _Batched:
-    """Embeds items (texts, or the keys of pictures) in batches."""
+    """Embeds items in batches. Items are texts or keys of pictures."""
 
     describe: Callable[[Sequence[str]], Float32Array]
     cut: tuple[int, ...] = ()
@@ -261,7 +261,7 @@ class _Batched:
 
 @dataclass(frozen=True)
 class _CachedEmbedder:
-    """An embedder that caches the vectors of a model."""
+    """An embedder that caches a model's vectors."""
 
     towers: Towers  # the model
     cache: str | None  # folder that caches vectors; None: memory only
@@ -273,7 +273,7 @@ class _CachedEmbedder:
         return {"job": "dual", "version": VERSION, **self.towers.spec}
 
     def _vectors(self, keys: Sequence[str], load: Callable[[], _Batched]) -> Float32Array:
-        """(N, D) the vectors of the keys; absent vectors are computed now."""
+        """(N, D): the vector of each key. Vectors that are not in the cache are computed now."""
         distinct = list(dict.fromkeys(keys))
         place = {key: row for row, key in enumerate(distinct)}
         rows = [place[key] for key in keys]
@@ -298,7 +298,7 @@ class ImageEmbedder(_CachedEmbedder):
         return {**super().spec, "source": "pictures", **raw}
 
     def embed(self, items: Pictures, /) -> Float32Array:
-        """(N, D) the vectors of pictures; every picture must exist."""
+        """(N, D): the vectors of pictures. Every picture file must exist."""
         keys = [crop_cache_key(items, row, self.crop) for row in range(len(items))]
         rows = {key: row for row, key in enumerate(keys)}
 
@@ -321,13 +321,13 @@ class QueryEmbedder(_CachedEmbedder):
         return {**super().spec, "source": "texts"}
 
     def embed(self, items: Sequence[str], /) -> Float32Array:
-        """(N, D) vectors of texts, which have length 1."""
+        """(N, D): a vector of length 1 for each text."""
         return self._vectors(items, lambda: _Batched(self.towers.texts().describe))
 
 
 @dataclass(frozen=True)
 class PairMatcher:
-    """Scores each pair of picture and text, with one pass of the network per pair."""
+    """Scores how well a picture and a text match. Each pair needs one pass of the network."""
 
     towers: WholeTowers
     crop: Crop  # the part of pictures to use
@@ -339,7 +339,7 @@ class PairMatcher:
         assert self.towers.cross_encoder
 
     def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:
-        """(P,) matching scores of pairs (P, 2) of a picture and a text; higher is better."""
+        """(P,): how well the picture and the text of each pair (P, 2) match. Higher is better."""
         rows = pairs[:, 0].tolist()
         looks = {row: crop_cache_key(pictures, row, self.crop) for row in set(rows)}
         keys = [(looks[row], texts[text]) for row, text in pairs.tolist()]

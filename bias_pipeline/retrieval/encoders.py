@@ -1,6 +1,7 @@
-"""``encoder=clip|open_clip|fiber``: embeds pictures and texts in one space; attackers use texts.
+"""``encoder=clip|open_clip|fiber``: embeds pictures and texts in one space.
 
-FIBER also judges pairs of pictures and texts (Dou et al. 2022).
+Retrieval uses both kinds of vectors. Attackers use only the vectors of texts. FIBER can also judge
+how well a picture and a text match (Dou et al. 2022).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
-    """A frozen model of pictures and texts; retrieval uses both towers, attackers use texts."""
+    """A frozen model with a tower for pictures and a tower for texts."""
 
     frozen: ClassVar[bool] = True
 
@@ -72,12 +73,12 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder: ...
 
     def notes_of(self, pictures: Pictures) -> list[str]:
-        """Notes on the model for readers of results on these pictures."""
+        """Notes on the model that a reader of results on these pictures should know."""
         del pictures
         return []
 
     def prompts(self) -> ClipTexts:
-        """The tower for texts without the tower for pictures; generators of pictures use it so."""
+        """Only the tower for texts, which text-to-image models use to read prompts."""
         raise UsageError(
             "--prompts needs a CLIP's text encoder, which picture generators have; choose "
             "encoder=clip with a CLIP as encoder.model"
@@ -103,7 +104,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
 @dataclass(frozen=True)
 class Clip(PictureTextEncoder):
-    """A frozen CLIP or SigLIP, or a frozen BLIP, which also judges pairs.
+    """A frozen CLIP, SigLIP or BLIP. A BLIP can also judge how well a picture and a text match.
 
     Example:
         >>> Clip("bias_pipeline.data.coco.CocoDataset").model_name
@@ -125,7 +126,7 @@ class Clip(PictureTextEncoder):
 
     @property
     def model_name(self) -> str:
-        """The name of the model that must exist; empty if a CLIP is fitted instead."""
+        """The name of a model that must be on disk; empty if a CLIP is fitted instead."""
         if self.model is not None:
             return self.model
         return "" if is_generator(self.dataset) else self.published
@@ -161,7 +162,7 @@ class Clip(PictureTextEncoder):
 
     @property
     def pretrained_model(self) -> Pretrained:
-        """The model on disk, which is fitted first if necessary."""
+        """The model on disk. If no model is named, the small CLIP is fitted first."""
         self.require()
         name = self.model_name or str(self.of_scenes.fit_once(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
@@ -171,7 +172,7 @@ class Clip(PictureTextEncoder):
         return dual_of(towers, crop, self.cache_folder, normalise)
 
     def notes_of(self, pictures: Pictures) -> list[str]:
-        """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
+        """A note if the small CLIP was trained on some of the pictures that are scored."""
         learnt = 0 if self.model_name else self.of_scenes.n_learnt(pictures)
         if not learnt:
             return []
@@ -188,7 +189,7 @@ class Clip(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Name a model by the digests of its files, or by its training data, in run ids."""
+        """What identifies the model in run ids: checksums of files, or training settings."""
         encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
         content: object = encoder.of_scenes.spec
         if encoder.model_name:
@@ -206,7 +207,7 @@ class Clip(PictureTextEncoder):
 
 @dataclass(frozen=True)
 class OpenClip(PictureTextEncoder):
-    """A frozen CLIP, SigLIP or CoCa in open_clip's files.
+    """A frozen CLIP, SigLIP or CoCa that open_clip saved.
 
     Example:
         >>> OpenClip("weights/laion").judges
@@ -258,7 +259,7 @@ class OpenClip(PictureTextEncoder):
 
 @dataclass(frozen=True)
 class Fiber(PictureTextEncoder):
-    """A frozen FIBER; its fused mode can reorder the pictures that its dual mode retrieves.
+    """A frozen FIBER. Its fused mode can reorder the pictures that its dual mode retrieves.
 
     Example:
         >>> Fiber("weights/fiber").judges
@@ -283,7 +284,7 @@ class Fiber(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """True, since loading refuses a file without the weights that judge pairs."""
+        """Always true: a file without the weights that judge pairs cannot be loaded."""
         return True
 
     @property

@@ -69,7 +69,7 @@ CONCEPTS = "concepts"  # the name of the table of concepts
 
 @dataclass(eq=False)
 class RetrievalFairness(Metric):
-    """Mean normalised entropy of the groups among the k images nearest to each neutral query.
+    """Mean over neutral queries of the groups' normalised entropy among the k nearest images.
 
     The score is 1 if every query retrieves all groups equally often, and 0 if every query retrieves
     a single group.
@@ -187,7 +187,7 @@ class RetrievalFairness(Metric):
             raise no_judge(self.rerank)
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split for each seed, of the images that belong to a group and have a picture."""
+        """Split the images that belong to a group and have a picture, once for each seed."""
         corpus = self._with_chosen_groups(corpus)
         rows = self._shown_rows(corpus)
         return [
@@ -216,7 +216,7 @@ class RetrievalFairness(Metric):
         return np.flatnonzero((codes >= 0) & corpus.pictures.present)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """Compute the score; each split must have at least k images in its pool."""
+        """Compute the score. Each split must have at least k test images."""
         corpus = self._with_chosen_groups(corpus)
         fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
@@ -277,7 +277,7 @@ class RetrievalFairness(Metric):
         )
 
     def _retrieve(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
-        """The rankings of one split's test images; the debiasing learns from training images."""
+        """Rank the test images of one split. The debiasing learns from the training images."""
         dual = self._debias_encoder(view, split)
         order = random_words("ties", split.seed, view.corpus.keys[split.test])
         rows = split.test[np.argsort(order, kind="stable")]
@@ -315,7 +315,7 @@ class RetrievalFairness(Metric):
     def _attackers(
         self, retrieved: Sequence[Retrieved], view: RetrievalView, folds: Folds
     ) -> dict[str, Number]:
-        """How well attackers guess groups from pictures and from sentences."""
+        """How well attackers guess groups from the vectors of pictures and of sentences."""
         rows = np.unique(np.concatenate([one.attacked.rows for one in retrieved]))
         tested = len(rows), len(rows) / int((view.codes >= 0).sum())
         pictures = folds.of_each_seed([one.attacked for one in retrieved])
@@ -340,7 +340,7 @@ class RetrievalFairness(Metric):
         rows: IntArray,
         pictures: Float32Array,
     ) -> Recall | None:
-        """The recall of the first images in drawn order, or None if no image has a caption."""
+        """The recall of the images drawn first, or None if no image has a caption."""
         rows, pictures = rows[: self.recall_images], pictures[: self.recall_images]
         described, captions = first_captions(view.corpus.human, rows)
         if not self.recall or not captions:
@@ -353,7 +353,7 @@ class RetrievalFairness(Metric):
     def _recall_estimates(
         self, retrieved: Sequence[Retrieved], corpus: Corpus, folds: Folds
     ) -> dict[PartName, Estimate]:
-        """The recalls, with intervals that resample images; empty if no seed has captions."""
+        """The recalls, with intervals that resample images; empty if no image has a caption."""
         of_seeds = folds.of_each_seed([one.recall for one in retrieved])
         some = [[recall for recall in of_seed if recall is not None] for of_seed in of_seeds]
         recalls = [Recall.join_folds(of_seed) for of_seed in some if of_seed]

@@ -1,7 +1,7 @@
 """Ranks images for queries, and computes the entropy of the groups at the top, with exact tests.
 
 Source: Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. The
-tests ask whether the groups at the top could be the result of a random draw.
+tests ask whether a random draw could explain the groups at the top.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BLOCK = 65_536  # how many images have their similarities in memory at once
 
 
 def normalised_entropy(counts: Float64Array) -> Float64Array:
-    """(...) entropy of the groups at the top of a ranking, in [0, 1]; 1 if equally common.
+    """(...): entropy in [0, 1] of the groups at the top of a ranking. Equal shares give 1.
 
-    The entropy is ``-sum_j p_j log p_j / log N``, where p_j is group j's share. N counts every
-    group of the attribute, also groups that were not retrieved, and 0 log 0 = 0. The entropy is NaN
-    if nothing was retrieved. The retrieval metric is the mean entropy over queries.
+    The entropy is ``-sum_j p_j log p_j / log N``, where p_j is group j's share. N is the number of
+    groups, including groups that were not retrieved, and 0 log 0 = 0. The entropy is NaN if nothing
+    was retrieved. The retrieval metric is the mean entropy over queries.
 
     Args:
         counts: (..., N) how many images of each group are at the top, whole numbers or weights.
@@ -47,16 +47,16 @@ def normalised_entropy(counts: Float64Array) -> Float64Array:
 
 
 def plogp(shares: Float64Array) -> Float64Array:
-    """(...) p log p, which is 0 at 0."""
+    """(...): p log p, where 0 log 0 is 0."""
     logs = np.log(np.where(shares == 0, 1.0, shares))
     return np.asarray(shares * logs)
 
 
 def top_ranks(queries: Float32Array, items: Float32Array, depth: int) -> IntArray:
-    """(C, depth) the items with the largest dot product with each query, in falling order.
+    """(C, depth): for each query, the items with the largest dot products, the largest first.
 
-    Equally near items keep their order. Items are read in blocks, so they may be many and
-    mapped from a file.
+    Equally near items keep their order. Items are read in blocks, so ``items`` may be a large array
+    that is memory-mapped from a file.
 
     Args:
         queries: (C, D).
@@ -87,10 +87,10 @@ def _merge_nearest(
     start: int,
     depth: int,
 ) -> list[tuple[IntArray, Float32Array]]:
-    """The rows (ascending) and similarities of each query's nearest items up to this block.
+    """The rows and similarities of the items nearest to each query, up to and including this block.
 
-    One comparison skips an item that is not nearer than the worst of the ``depth`` nearest items so
-    far. Of equally near items, the earlier item stays.
+    Rows are ascending. An item is skipped unless it is nearer than the farthest of the ``depth``
+    nearest items found so far. Of equally near items, the earlier item stays.
     """
     if not best or len(best[0][0]) < depth:
         hits = np.ones(near.shape, bool)
@@ -109,7 +109,7 @@ def _merge_nearest(
 
 
 def _largest(scores: Float32Array, count: int) -> IntArray:
-    """(count,) the indices of the largest scores, ascending; the first of equal scores wins."""
+    """(count,): the indices of the largest scores, ascending. Ties go to the first."""
     if count == len(scores):
         return np.arange(count)
     least = np.partition(scores, -count)[-count]
@@ -125,7 +125,7 @@ def weighted_counts(
     ties: Ties = "stable",
     blocks: IntArray | None = None,
 ) -> Float64Array:
-    """(B, N) how many of the first k items of a ranking belong to each group.
+    """(B, N): how many of the first k items of a ranking belong to each group.
 
     Args:
         weights: (B, M) how often each item of the ranking counts, from the top on, in B
@@ -152,9 +152,9 @@ def weighted_counts(
 def counted_places(
     weights: Float64Array, k: int, ties: Ties = "stable", blocks: IntArray | None = None
 ) -> Float64Array:
-    """(B, M) how much each place of a ranking counts among the first k.
+    """(B, M): how much the item at each rank counts among the first k.
 
-    The arguments are as in :func:`weighted_counts`.
+    :func:`weighted_counts` explains the arguments.
 
     Example:
         >>> counted_places(np.array([[1.0, 0.0, 2.0]]), 2).tolist()
@@ -177,11 +177,11 @@ def weighted_places(
     ties: Ties = "stable",
     blocks: IntArray | None = None,
 ) -> Float64Array:
-    """(B, L, N) the group at each of the first places of a ranking.
+    """(B, L, N): the group of the item at each of the first L ranks, one-hot.
 
-    Each place has 1 for its group. With ``ties=expected`` it has the shares of the groups whose
-    items are equally near. A place without an item is all 0. L is k, or more with ``ties=all``. The
-    arguments are those of :func:`weighted_counts`, with whole numbers as weights.
+    If ``ties=expected``, a rank has the shares of the groups among the equally near items instead.
+    A rank without an item has only zeros. L is at most k, or more if ``ties=all``.
+    :func:`weighted_counts` explains the arguments. Here the weights must be whole numbers.
 
     Example:
         >>> weighted_places(np.array([[2.0, 1.0]]), np.array([1, 0]), 2, 3)[0].tolist()
@@ -212,9 +212,9 @@ def _starts(blocks: IntArray) -> IntArray:
 
 
 def ranks_of_own(queries: Float32Array, items: Float32Array) -> IntArray:
-    """(N,) the place, counted from 0, at which the i-th query retrieves the i-th item.
+    """(N,): the rank, counted from 0, at which the i-th query retrieves the i-th item.
 
-    Recall at k is the share of queries whose place is below k. Equally near items keep their order.
+    Recall at k is the share of queries whose rank is below k. Equally near items keep their order.
 
     Args:
         queries: (N, D).
@@ -241,15 +241,16 @@ _EQUAL = 1e-7  # probabilities whose logarithms differ by less count as equal
 
 
 def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
-    """(C,) the exact two-sided p of the groups that each query retrieves.
+    """(C,): the exact two-sided p value of the group counts that each query retrieves.
 
-    The null is that queries ignore groups. The counts of a random draw are then multivariate
-    hypergeometric. p is the probability of all counts that are at most as likely as the observed
-    counts. If there are too many counts to list, p is estimated from 100,000 draws with a fixed
-    seed. The observed counts are added to the draws.
+    The null hypothesis is that queries ignore groups. Then the counts are multivariate
+    hypergeometric. p is the total probability of all counts that are at most as likely as the
+    observed counts. If there are too many possible counts to list, p is estimated from 100,000
+    draws with a fixed seed. The observed counts are added to the draws.
 
-    Splits of one data set share images, so their p values are dependent in an unknown way. Twice
-    their mean is a valid p under any dependence (Ruschendorf 1982, and Vovk and Wang 2020).
+    Splits of one data set share images, so their p values are dependent in an unknown way. Under
+    any dependence, twice the mean of p values is a valid p value (Ruschendorf 1982, and Vovk and
+    Wang 2020).
 
     Args:
         counts: (S, C, K) images of each group at the top, by split and query.
@@ -270,7 +271,7 @@ def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
 
 
 def excess(counts: Float64Array, sizes: IntArray | Float64Array) -> Float64Array:
-    """(..., C, K) how many images each group has at the top beyond its share of all images.
+    """(..., C, K): by how many images each group at the top exceeds its share of all images.
 
     Args:
         counts: (..., C, K) images of each group at the top.
@@ -285,7 +286,7 @@ def excess(counts: Float64Array, sizes: IntArray | Float64Array) -> Float64Array
 
 
 def standard_scores(deviations: Float64Array, shares: Float64Array) -> Float64Array:
-    """(..., K) deviations of counts, divided by each group's spread in a random draw.
+    """(..., K): each group's deviation, divided by the group's spread in a random draw.
 
     Args:
         deviations: (..., K) see :func:`excess`.
@@ -296,7 +297,7 @@ def standard_scores(deviations: Float64Array, shares: Float64Array) -> Float64Ar
 
 
 def finite_population(n: int, k: int) -> float:
-    """The factor in [0, 1] by which a count's spread narrows when k of n are drawn at once.
+    """The factor in [0, 1] by which a count's spread shrinks if k of n are drawn at once.
 
     Example:
         >>> finite_population(101, 1), finite_population(100, 100)
@@ -306,9 +307,9 @@ def finite_population(n: int, k: int) -> float:
 
 
 def ways_of(sizes: IntArray, k: int) -> tuple[IntArray, Float64Array]:
-    """(W, K) counts of a random draw of k images, and (W,) the logarithms of their chances.
+    """(W, K): the possible counts of k drawn images, and (W,): their log probabilities.
 
-    All ways to fill the top are listed. If there are too many, 100,000 are drawn with a fixed seed.
+    All possible counts are listed. If there are too many, 100,000 are drawn with a fixed seed.
 
     Args:
         sizes: (K,) images of each group.
@@ -324,7 +325,7 @@ def ways_of(sizes: IntArray, k: int) -> tuple[IntArray, Float64Array]:
 
 
 def can_list(sizes: IntArray, k: int) -> bool:
-    """Whether the ways to fill the top are few enough to be listed."""
+    """Whether the possible counts are few enough to be listed."""
     return math.comb(k + len(sizes) - 1, len(sizes) - 1) <= _ENUMERATED
 
 
@@ -341,7 +342,7 @@ def _p_of_one(count: tuple[int, ...], size: tuple[int, ...]) -> float:
 
 @lru_cache(maxsize=256)
 def _chances_by_likelihood(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
-    """(W,) logarithms of probabilities, ascending, and (W + 1,) the sums of those before each."""
+    """(W,): log probabilities, ascending, and (W + 1,): cumulative probabilities, starting at 0."""
     _, chances = ways_of(np.array(sizes), k)
     ordered = np.sort(chances)
     return ordered, np.concatenate([[0.0], np.cumsum(np.exp(ordered))])

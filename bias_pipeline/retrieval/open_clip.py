@@ -1,7 +1,7 @@
-"""Turns photos and texts into vectors of one space with models of open_clip.
+"""Turns photos and texts into vectors in one space, with models that open_clip saved.
 
-Source: Ilharco et al., OpenCLIP (2021). The library (extra ``open-clip``) builds the network,
-prepares photos and reads texts. This module reads the weights as numbers.
+Source: Ilharco et al., OpenCLIP (2021). The library open_clip (extra ``open-clip``) builds the
+network, prepares photos and reads texts. This module reads the weights as plain arrays.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class OpenClipModel:
             return numbers_of(vectors, self._name)
 
     def texts(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text; texts that are too long are cut."""
+        """(N, D): a vector of length 1 for each text. Texts that are too long are cut."""
         with torch.inference_mode():
             tokens = self._tokens(list(texts)).to(self._device)
             return numbers_of(self._net.encode_text(tokens, normalize=True), self._name)
 
 
 def _build(model: Pretrained, quick: bool) -> Any:
-    """The network with fresh weights; nothing is fetched."""
+    """The network with random weights. Nothing is downloaded."""
     import open_clip
 
     config = deepcopy(model_config(model.folder))
@@ -102,7 +102,7 @@ def _weights(model: Pretrained) -> dict[str, torch.Tensor]:
 
 
 def _tokenizer(model: Pretrained) -> Any:
-    """The library's tokenizer, or a tokenizer of transformers that the configuration names."""
+    """open_clip's own tokenizer, or the transformers tokenizer that the configuration names."""
     from open_clip import tokenizer as library
 
     text = model_config(model.folder)["text_cfg"]

@@ -1,7 +1,7 @@
 """Reads a folder in open_clip's layout, finds its weights and checks its configuration.
 
-A folder often has a model twice: for transformers (``config.json``) and for open_clip
-(``open_clip_config.json``). This module reads only the configuration for open_clip.
+A folder often has two configurations of a model: ``config.json`` for transformers and
+``open_clip_config.json`` for open_clip. This module reads only the configuration for open_clip.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PictureSettings(NamedTuple):
 
 
 def is_open_clip(folder: str) -> bool:
-    """Whether a folder has a model for open_clip but no model for transformers.
+    """Whether a folder has a model for open_clip and no model for transformers.
 
     Example:
         >>> is_open_clip("nowhere")
@@ -98,7 +98,7 @@ def _existing_file(folder: Path, name: str, other: str = "") -> Path:
 
 
 def _vocabulary(folder: Path) -> list[Path]:
-    """The files of a transformers tokenizer; empty if the library's tokenizer is used."""
+    """The files of a transformers tokenizer; empty if open_clip's own tokenizer is used."""
     if not model_config(folder)["text_cfg"].get("hf_tokenizer_name"):
         return []
     paths = {path for pattern in _VOCABULARY for path in folder.glob(pattern)}
@@ -114,7 +114,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def model_config(folder: Path) -> dict[str, Any]:
-    """The network's configuration, if it can be built offline."""
+    """The network's configuration. Raises an error if the network cannot be built offline."""
     path = folder / CONFIG
     config = expect(_read(folder).get("model_cfg"), dict, path, "model_cfg")
     for tower in ("vision_cfg", "text_cfg"):
@@ -142,7 +142,7 @@ def model_config(folder: Path) -> dict[str, Any]:
 
 
 def tokenizing(folder: Path) -> Mapping[str, Any]:
-    """The options of the tokenizer, such as how it cleans texts, without the length of texts."""
+    """The tokenizer's settings, such as how to clean texts, except the maximum length of texts."""
     path = folder / CONFIG
     settings = model_config(folder)["text_cfg"].get("tokenizer_kwargs") or {}
     options = expect(settings, dict, path, "text_cfg.tokenizer_kwargs")
@@ -156,13 +156,13 @@ def tokenizing(folder: Path) -> Mapping[str, Any]:
 
 
 def quick_gelu(folder: Path, requested: bool | None) -> bool:
-    """Whether a network computes OpenAI's approximation of GELU."""
+    """Whether a network uses OpenAI's approximation of GELU."""
     configured: bool = model_config(folder).get("quick_gelu", False)
     return configured if requested is None else requested
 
 
 def preprocessing(folder: Path) -> PictureSettings:
-    """How pictures are prepared for the model, except their size, which the network decides."""
+    """The settings that prepare pictures. The network determines the size of pictures."""
     path = folder / CONFIG
     settings = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
     present = {key: value for key, value in settings.items() if value is not None}

@@ -1,6 +1,6 @@
-"""Ranks images of a data set for queries, and counts the groups at the top under any weights.
+"""Ranks a data set's images for queries, and counts the groups at the top for weighted images.
 
-A model that reads picture and text together may order the first images of each ranking again.
+A model that reads a picture and a text together may reorder the first images of each ranking.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The tops of C rankings, with a few more than k images, since resampling can drop images."""
+    """The first M images of C rankings. M is more than k, since resampling can drop images."""
 
     images: IntArray  # (C, M) rows of a corpus, the nearest first
     groups: IntArray  # (C, M) the images' groups
@@ -57,7 +57,7 @@ class Ranked:
         ties: Ties = "stable",
         least: int = 0,
     ) -> Ranked:
-        """Rank k or more pictures (N, D) for queries (C, D); equal pictures keep their order."""
+        """Rank pictures (N, D) for queries (C, D). Equally near pictures keep their order."""
         # An image counts Poisson(1) times. At this depth the counts sum to k or more in all but one
         # of a thousand million resamplings.
         depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
@@ -72,7 +72,7 @@ class Ranked:
         return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
     def reorder(self, order: IntArray) -> Ranked:
-        """The rankings without ties, after ``places`` (C, L) reordered their first L images."""
+        """Reorder the first L images by ``order`` (C, L). The new rankings have no ties."""
         rest = np.arange(order.shape[1], self.images.shape[1])
         places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
         images, groups = (
@@ -82,7 +82,7 @@ class Ranked:
 
     @property
     def cut(self) -> bool:
-        """Whether ties make it unclear which images are the first k of a query."""
+        """Whether some query has equally near images at ranks k and k + 1."""
         if self.blocks is None or self.blocks.shape[1] == self.k:
             return False
         return bool((self.blocks[:, self.k - 1] == self.blocks[:, self.k]).any())
@@ -94,12 +94,12 @@ class Ranked:
 
     @property
     def top_counts(self) -> Float64Array:
-        """(C, K) the number of images of each group at the top."""
+        """(C, K): the number of images of each group among the first k."""
         return self.counts(np.ones((1, self.images.shape[1])))[0]
 
     @cached_property
     def place_counts(self) -> Float64Array:
-        """(C, D) how much each place counts, up to the last place that counts at all."""
+        """(C, D): how much the image at each rank counts. D is the last rank that counts."""
         once = np.ones((1, self.images.shape[1]))
         blocks = [None] * len(self.images) if self.blocks is None else self.blocks
         lines = [counted_places(once, self.k, self.ties, numbers) for numbers in blocks]
@@ -107,11 +107,11 @@ class Ranked:
         return counts[:, : int(np.flatnonzero(counts.any(axis=0)).max()) + 1]
 
     def counts(self, weights: Float64Array, rows: IntArray | None = None) -> Float64Array:
-        """(B, C, K) the weighted number of images of each group at the top.
+        """(B, C, K): the weighted number of images of each group among the first k.
 
-        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, which are ascending and include
-        all ranked images. Without rows, the weights belong to the places of rankings, for all
-        queries.
+        ``weights`` (B, I) belong to the images in ``rows`` (I,) of the corpus. ``rows`` are
+        ascending and include all ranked images. If ``rows`` is None, the weights belong to the
+        ranks instead.
         """
         return np.stack(self._of_queries(weighted_counts, weights, rows), axis=1)
 
@@ -121,7 +121,7 @@ class Ranked:
     def ndkl(
         self, weights: Float64Array, rows: IntArray | None, target: Float64Array, log: Log
     ) -> Float64Array:
-        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top under weights of images."""
+        """(B, C): :func:`~bias_pipeline.retrieval.skew.ndkl` of rankings of weighted images."""
         places = self._of_queries(weighted_places, weights, rows)
         return np.stack([ndkl(of_query, target, self.k, log) for of_query in places], axis=1)
 
@@ -131,7 +131,7 @@ class Ranked:
         weights: Float64Array,
         rows: IntArray | None,
     ) -> list[Float64Array]:
-        """The value of a formula of weights, groups, k and ties for the top of each query."""
+        """For each query, the value of a formula that takes weights, groups, k and ties."""
         blocks = [None] * len(self.images) if self.blocks is None else self.blocks
         return [
             formula(
@@ -147,7 +147,7 @@ class Ranked:
 
 
 def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArray:
-    """(C, M) numbers from 0 on, which equally near pictures share; ``top`` is (C, M).
+    """(C, M): for each picture in ``top`` (C, M) a number that equally near pictures share.
 
     Example:
         >>> one = np.ones((1, 2), np.float32)
@@ -163,7 +163,7 @@ def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArr
 
 @dataclass(frozen=True, eq=False)
 class Reranker:
-    """Orders the first images of each ranking again by judging pairs, which is more accurate."""
+    """Reorders the first images of each ranking by how well each image matches the query."""
 
     matcher: PairMatcher  # judges pairs
     pictures: Pictures  # of a whole corpus
@@ -177,7 +177,7 @@ class Reranker:
         )
 
     def rerank(self, queries: Sequence[str], before: Ranked) -> Ranked:
-        """The rankings of C queries, whose first n images are ordered by how well they match."""
+        """Order the first n images of each ranking by how well they match the query."""
         images = before.images[:, : self.n]
         texts = np.broadcast_to(np.arange(len(queries))[:, None], images.shape)
         return before.reorder(self._best_first(queries, images, texts))
@@ -192,11 +192,11 @@ class Reranker:
         *,
         of_texts: bool,
     ) -> IntArray:
-        """(N,) the rank of each query's item, after the first n items are ordered again.
+        """(N,): the rank of each query's own item, after the first n items were reordered.
 
-        If ``of_texts``, captions are queries and pictures are items; otherwise the roles are
-        exchanged. ``before`` has the places by vectors, and ``rows`` (N,) has the pictures' rows of
-        the corpus.
+        If ``of_texts`` is true, captions are queries and pictures are items; otherwise pictures are
+        queries and captions are items. ``before`` has the ranks by similarity of vectors. ``rows``
+        (N,) says in which row of the corpus each picture is.
         """
         top = top_ranks(queries, items, min(self.n, len(items)))
         target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
@@ -207,7 +207,7 @@ class Reranker:
         return places
 
     def _best_first(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> IntArray:
-        """(C, M) the order of the pairs in each line, from the best match to the worst."""
+        """(C, M): for each row of pairs, their order from the best match to the worst."""
         pairs = np.column_stack([rows.ravel(), numbers.ravel()])
         scores = self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
         return np.argsort(-scores, axis=1, kind="stable")
@@ -230,7 +230,7 @@ def no_judge(rerank: int) -> UsageError:
 
 
 def check_rerank(rerank: int, k: int, ties: Ties) -> None:
-    """Refuse a depth without effect, and ties settings, since reordered images have no ties."""
+    """Refuse a number of reordered images that has no effect, and a setting for ties."""
     if rerank <= k:
         raise UsageError(
             f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "

@@ -1,4 +1,4 @@
-"""A corpus with an encoder and queries, and tables and notes on what the queries retrieve.
+"""A corpus with an encoder and queries, and the tables and notes about the retrieved images.
 
 A query is the text of a concept. Concepts should not reveal a group.
 """
@@ -55,7 +55,7 @@ class RetrievalView:
         return self.corpus.pictures.take(rows)
 
     def examples(self, side: str, attribute: Attribute, split: Split) -> Examples:
-        """The examples for a debiasing: images of a split for ``image``, sentences for ``text``."""
+        """The examples from which a debiasing learns: images of a split, or sentences."""
         if side == "text":
             return Examples.of_texts(self.dual.texts.embed, attribute, self.names, split.seed)
         rows = np.sort(split.train)
@@ -122,7 +122,7 @@ def dalleval() -> Concepts:
 
 
 def concepts_of(dataset: str) -> Concepts:
-    """The concepts for a data set: the tasks of scenes, or the concepts of the paper."""
+    """The concepts for a data set: activities for ``scenes``, else the concepts of the paper."""
     return generator().activities() if dataset == "scenes" else dalleval()
 
 
@@ -147,7 +147,7 @@ def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | No
 
 
 def check_template(template: str) -> None:
-    """Refuse a template under which every concept has the same query."""
+    """Refuse a template that gives all concepts the same query."""
     if _CONCEPT not in template and _QUERY not in template:
         raise UsageError(f"metric.template={template!r} must contain {_CONCEPT} or {_QUERY}")
 
@@ -158,7 +158,7 @@ def check_groups(names: Sequence[str]) -> None:
 
 
 def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
-    """The corpus in which images of groups other than the given groups have no group."""
+    """The corpus with only the given groups. Images of other groups have no group."""
     full_grouping = corpus.groupings[attribute]
     known = {_plain_name(name): number for number, name in enumerate(full_grouping.names)}
     for name in names:
@@ -179,7 +179,7 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
 
 
 def _plain_name(name: str) -> str:
-    """The plain spelling of a group's name, by which all its other spellings are found."""
+    """A group's name in lower case, with underscores instead of spaces."""
     return name.lower().replace(" ", "_")
 
 
@@ -195,11 +195,11 @@ def lines_of(
     queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
-    """A line per concept, the least fair first: entropy, null, p, skews and retrieved groups.
+    """A row per concept with entropy, null, p, skews and groups, sorted by entropy.
 
-    ``over_represented`` is the group that is furthest above its share of the pool, in standard
-    deviations of a random draw. ``excess`` is this surplus as a share of the top. Read the two
-    columns only if p is small.
+    ``over_represented`` is the group that exceeds its share of the pool most, measured in standard
+    deviations of a random draw. ``excess`` is this surplus, divided by the number of images at the
+    top. Read the two columns only if p is small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
     seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
@@ -241,14 +241,14 @@ def lines_of(
 
 
 def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """A sentence on the least and the most fair queries."""
+    """A sentence about the least fair and the fairest queries."""
     most = lines[_SHOWN:][: -_SHOWN - 1 : -1]
     least = f"least alike: {_concepts_with_groups(lines[:_SHOWN])}"
     return f"{least}; most alike: {_concepts_with_groups(most)}" if most else least
 
 
 def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """A sentence on queries that retrieve too many of one group, with the most extreme query."""
+    """A sentence about the queries that retrieve too many images of one group."""
     some = [line for line in lines if float(str(line["p_holm"])) < _ALPHA]
     if not some:
         return (
@@ -267,7 +267,7 @@ def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[tuple[str, float]]:
-    """The most over-represented group of each query, and its excess as a share of the top."""
+    """For each query, the most over-represented group and its surplus as a share of the top."""
     above = mean_excess(ranked)  # (C, K)
     sizes = np.sum([ranking.sizes for ranking in ranked], axis=0)
     first = standard_scores(above, sizes / sizes.sum()).argmax(axis=1)
@@ -279,7 +279,7 @@ def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[t
 
 
 def _concepts_with_groups(lines: Sequence[Mapping[str, object]]) -> str:
-    """The names of concepts, each with the group that it retrieves most."""
+    """The names of concepts, each with the group that it retrieves most often."""
     named = []
     for line in lines:
         shares = {key[6:]: share for key, share in line.items() if key.startswith("share:")}
@@ -300,11 +300,11 @@ def retrieved_lines(
     view: RetrievalView,
     crop: Crop,
 ) -> list[dict[str, object]]:
-    """A line for each picture: concept, place (from 1), image id, group and thumbnail.
+    """A row for each picture: concept, rank (from 1), image id, group and thumbnail.
 
-    The least fair concepts come first. The thumbnail is a small JPEG in base64 of what the encoder
-    sees (:func:`~bias_pipeline.data.photos.thumbnail`). The thumbnail is empty if the data set does
-    not allow anybody to show its pictures
+    The least fair concepts come first. The thumbnail shows what the encoder sees, as a small JPEG
+    in base64 (:func:`~bias_pipeline.data.photos.thumbnail`). The thumbnail is empty if the licence
+    of the data set does not allow us to show its pictures
     (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]

@@ -1,8 +1,9 @@
-"""Measures side effects of a debiasing: on other attributes, on recall, on attackers' guesses.
+"""Measures how a debiasing changes other attributes, recall, and the guesses of attackers.
 
-Removing one attribute from vectors can strengthen another, so other attributes of the same rankings
-are scored too. Recall says how often a caption still retrieves its picture, and a picture its
-caption. Probes guess the group from vectors of held-out pictures or sentences.
+Removing one attribute from vectors can strengthen another attribute. So the same rankings are also
+scored for other attributes. Recall says how often a caption still retrieves its picture, and how
+often a picture still retrieves its caption. Attackers guess the group from vectors of held-out
+pictures or sentences.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:
-    """The groups of every other attribute of a corpus, and of every two attributes together."""
+    """The groups of every other attribute of a corpus, and of every pair of attributes."""
     known = dict(corpus.groupings)
     if attribute.is_crossed:
         known.pop(attribute.name)
@@ -63,7 +64,7 @@ def ranked_others(
     like: Ranked,
     least: int = 0,
 ) -> dict[str, Ranked]:
-    """The same rankings, restricted to pictures that have a group of the other attribute."""
+    """For each other attribute, the same rankings without pictures whose group is unknown."""
     rankings = {}
     for name, grouping in others.items():
         some = grouping.codes[rows] >= 0
@@ -89,9 +90,9 @@ def other_parts(
     tested: IntArray,
     folds: Folds,
 ) -> dict[str, Number]:
-    """``other:ATTRIBUTE`` with its null, the value of a ranker that ignores groups.
+    """``other:ATTRIBUTE`` and its null, which is the value of a ranker that ignores groups.
 
-    The p comes from permuted labels, as the p of ``score`` does.
+    The p value comes from permuted labels, like the p value of ``score``.
     """
     parts: dict[str, Number] = {}
     for name in ranked[0]:
@@ -124,7 +125,7 @@ def _mean_entropy(
 
 @dataclass(frozen=True, eq=False)
 class Recall:
-    """The ranks at which captions retrieve their pictures, and pictures their captions."""
+    """The ranks at which captions retrieve their pictures, and pictures retrieve their captions."""
 
     rows: IntArray  # (N,) rows of a corpus; each has one caption and one picture
     # `image`: (N,) rank of each caption's picture; `text`: of each picture's caption
@@ -154,7 +155,7 @@ class Recall:
 
     @classmethod
     def join_folds(cls, folds: Sequence[Recall]) -> Recall:
-        """The ranks in all folds of a seed; a rank counts only items of the same fold."""
+        """The ranks in all folds of a seed. Items are ranked within their own fold."""
         places = {
             what: np.concatenate([fold.places[what] for fold in folds]) for what in folds[0].places
         }
@@ -168,7 +169,7 @@ class Recall:
         ]
 
     def shares(self, weights: Float64Array, rows: IntArray) -> Float64Array:
-        """(B, R) the recalls in the order of :attr:`names`, if rows (I,) have weights (B, I)."""
+        """(B, R): the recalls in the order of :attr:`names`, for weighted images."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         hits = np.stack(
             [places < k for places in self.places.values() for k in self.depths], axis=1
@@ -177,7 +178,7 @@ class Recall:
 
 
 def first_captions(captions: Captions, rows: IntArray) -> tuple[IntArray, list[str]]:
-    """The rows of images with a caption, and the first caption of each such image.
+    """The rows of the images that have a caption, and the first caption of each of these images.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "one dog", "a cat"], [0, 0, 2])
@@ -197,7 +198,7 @@ _MEASURED = 500  # pictures whose distances set the kernel's width
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """The guesses of fresh attackers that are right, in one seed or fold."""
+    """Which guesses of new attackers are right, in one seed or fold."""
 
     rows: IntArray  # (N,) the picture of each vector, or its set of sentences
     groups: IntArray  # (N,) their groups
@@ -212,10 +213,11 @@ class Attacked:
         keys: UIntArray,
         seed: int,
     ) -> Attacked:
-        """Let two attackers learn from half of the rows and guess the other half, and vice versa.
+        """Let two attackers learn from half of the rows and guess the groups of the other half.
 
-        ``linear`` is a logistic regression. ``kernel`` is a logistic regression on random Fourier
-        features (Rahimi and Recht, NeurIPS 2007), which can use any smooth function of the vectors.
+        Then the halves change roles. ``linear`` is a logistic regression. ``kernel`` is a logistic
+        regression on random Fourier features (Rahimi and Recht, NeurIPS 2007), so it can learn any
+        smooth function of the vectors.
         """
         half = random_words("attackers", seed, keys[rows]) % np.uint64(2) == 0
         random = np.random.default_rng(derived_seed("attackers", seed, 0))
@@ -233,7 +235,7 @@ class Attacked:
 
     @classmethod
     def join_folds(cls, folds: Sequence[Attacked]) -> Attacked:
-        """The guesses in all folds of a seed; the attackers of each fold make its guesses."""
+        """The guesses in all folds of a seed. Each fold has its own attackers."""
         right = {
             name: np.concatenate([fold.right[name] for fold in folds]) for name in folds[0].right
         }
@@ -241,7 +243,7 @@ class Attacked:
         return cls(rows, np.concatenate([fold.groups for fold in folds]), right)
 
     def accuracies(self, weights: Float64Array, rows: IntArray) -> dict[str, Float64Array]:
-        """(B,) the mean over groups of the weighted share of right guesses, for each attacker."""
+        """For each attacker, (B,): the mean over groups of the weighted share of right guesses."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         members = np.eye(int(self.groups.max()) + 1)[self.groups]  # (N, K)
         members = members[:, members.any(axis=0)]
@@ -255,7 +257,7 @@ class Attacked:
 
 
 def attacked_texts(texts: Embedder, sentences: Sequence[Sequence[str]], seed: int) -> Attacked:
-    """Guesses of attackers on sentences; all sentences of a set are in the same half."""
+    """Let attackers guess groups from sentences. All sentences of a set are in the same half."""
     n_sets, n_groups = len(sentences), len(sentences[0])
     vectors = texts.embed([text for sentence_set in sentences for text in sentence_set])
     rows, groups = np.repeat(np.arange(n_sets), n_groups), np.tile(np.arange(n_groups), n_sets)
@@ -273,7 +275,7 @@ def attacker_parts(
     *,
     cross_fitted: bool = False,
 ) -> dict[str, Number]:
-    """``attacker:linear`` and ``attacker:kernel``, tested against chance."""
+    """``attacker:linear`` and ``attacker:kernel``, which are tested against chance."""
     rows = np.unique(np.concatenate([one.rows for one in attacked]))
     chance = float(np.mean([1 / len(np.unique(one.groups)) for one in attacked]))
 
@@ -300,7 +302,7 @@ def attacker_parts(
 
 
 def _standardise(vectors: Float64Array, learnt: BoolArray) -> Float64Array:
-    """Columns with mean 0 and spread 1 in training rows, where constant columns become 0."""
+    """Scale each column to mean 0 and spread 1 in the training rows. Constant columns become 0."""
     training = vectors[learnt]
     spread = training.std(axis=0)
     some = spread > 1e-6 * spread.max(initial=0.0)
@@ -308,7 +310,7 @@ def _standardise(vectors: Float64Array, learnt: BoolArray) -> Float64Array:
 
 
 def _waves(size: int, random: np.random.Generator) -> Callable[[Float64Array], Float64Array]:
-    """Random Fourier features of a Gaussian kernel as wide as the median distance."""
+    """Random Fourier features of a Gaussian kernel whose width is the median distance."""
     directions = random.standard_normal((size, _WAVES))
     phases = random.uniform(0, 2 * np.pi, _WAVES)
 
@@ -323,7 +325,7 @@ def _waves(size: int, random: np.random.Generator) -> Callable[[Float64Array], F
 
 
 def _guess(features: Float64Array, groups: IntArray, learnt: BoolArray) -> IntArray:
-    """An attacker's guesses outside its training rows, where groups have equal weight."""
+    """Train an attacker with equal weights for groups, and guess the rows it was not trained on."""
     classes, labels = np.unique(groups[learnt], return_inverse=True)
     if len(classes) < 2:
         return np.full(int((~learnt).sum()), classes[0] if len(classes) else -1)

@@ -1,12 +1,12 @@
-"""Measures how far groups at the top of a ranking are from target shares, and what chance gives.
+"""Compares the groups at the top of a ranking with target shares, and with chance.
 
 Source of MaxSkew, MinSkew and NDKL: Geyik, Ambler and Kenthapadi, Fairness-Aware Ranking in Search
 and Recommendation Systems (KDD 2019), section 3.3. Source of Bias@k: Wang, Liu and Wang, Are
 Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section 3.
 
-A ranker that ignores groups shows what chance gives. The group counts among the first k of a random
-ranking are multivariate hypergeometric. Such counts are like independent binomials whose sum is
-known to be k.
+Chance means a ranker that ignores groups. The group counts among the first k of its rankings are
+multivariate hypergeometric. Such counts are distributed like independent binomials, given that
+their sum is k.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Target = Literal["uniform", "dataset"]
 
 
 def target_shares(sizes: IntArray, target: Target) -> Float64Array:
-    """(K,) the shares that groups should have at the top; a group without images has 0.
+    """(K,): the shares that groups should have at the top. A group without images has share 0.
 
     Args:
         sizes: (K,) images of each group in the pool.
@@ -46,12 +46,12 @@ def target_shares(sizes: IntArray, target: Target) -> Float64Array:
 def skews(
     counts: Float64Array, target: Float64Array, k: int, floor: Floor, log: Log
 ) -> Float64Array:
-    """(..., K) the skew of each group: the logarithm of (share at the top / target share).
+    """(..., K): the skew of each group, which is log(share at the top / target share).
 
     The skew is NaN for a group that is not in the target. MaxSkew and MinSkew are the largest and
-    the smallest skew of a query. Some published code starts the search for the largest skew at 0.
-    Starting at 0 changes nothing: shares and targets both sum to 1, so at least one group is not
-    below its target.
+    the smallest skew of a query. Some published code takes the maximum of 0 and all skews. The 0
+    changes nothing: shares and targets both sum to 1, so at least one group is not below its
+    target.
 
     Args:
         counts: (..., K) images of each group at the top. If ties make them more than k,
@@ -77,7 +77,7 @@ def skews(
 def ranking_divergence(
     counts: Float64Array, target: Float64Array, k: int, log: Log
 ) -> Float64Array:
-    """(...) Kullback-Leibler divergence of the shares at the top from the target shares.
+    """(...): Kullback-Leibler divergence of the shares at the top from the target shares.
 
     Args:
         counts: (..., K), see :func:`skews`.
@@ -96,10 +96,10 @@ def ranking_divergence(
 
 
 def bias_at(counts: Float64Array) -> Float64Array:
-    """(...) Bias@k: first group's minus second group's images at the top, over their sum.
+    """(...): Bias@k = (a - b) / (a + b), if a and b images at the top are of the two groups.
 
     The value is in [-1, 1]. Bias@k is above 0 if the first group has more images, and 0 if neither
-    has any.
+    group has images.
 
     Args:
         counts: (..., 2).
@@ -119,10 +119,11 @@ def bias_at(counts: Float64Array) -> Float64Array:
 
 
 def ndkl(places: Float64Array, target: Float64Array, k: int, log: Log) -> Float64Array:
-    """(...) normalised discounted divergence of all tops of a ranking up to k from the target.
+    """(...): the divergences of the first 1, 2, ..., k images from the target, averaged.
 
-    The value is ``1/Z sum_i KL(shares of the first i || target) / log2(i + 1)`` with ``Z = sum_(i
-    <= k) 1 / log2(i + 1)``. The divergence is 0 if every top has the target shares.
+    Early images weigh more. The value is ``1/Z sum_i KL(shares of the first i || target) / log2(i +
+    1)`` with ``Z = sum_(i <= k) 1 / log2(i + 1)``. NDKL is 0 if, for every i, the first i images
+    have the target shares.
 
     Args:
         places: (..., L, K) 1 for the group at each place, or the shares of several groups; all 0
@@ -158,14 +159,14 @@ def _base(log: Log) -> float:
 
 
 def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> Interval:
-    """The entropy at k of one query's random ranking of images from N groups of given sizes.
+    """The entropy of the groups among the first k of a random ranking, with an interval.
 
-    The counts at the top are multivariate hypergeometric. The expectation is the sum of the groups'
-    expected terms, each of which is hypergeometric. The interval comes from a list of all ways to
-    fill the top, with their probabilities. If there are too many, it uses 100,000 draws with a
-    fixed seed. At most a share of ``(1 - level) / 2`` of the rankings is below the interval, and at
-    most the same share is above it. The interval is for one query. A mean over queries is nearer to
-    the expectation, unless all queries rank alike.
+    The counts at the top are multivariate hypergeometric. The expectation is a sum over groups,
+    since each group's count is hypergeometric. The interval comes from all possible counts and
+    their probabilities. If there are too many, it comes from 100,000 draws with a fixed seed. A
+    share of at most ``(1 - level) / 2`` of the rankings is below the interval, and at most the same
+    share is above it. The interval is for one query. A mean over queries is nearer to the
+    expectation, unless all queries give the same ranking.
 
     Args:
         sizes: (N,) images of each group.
@@ -210,7 +211,7 @@ def expected_entropy(sizes: IntArray, k: int) -> float:
 
 @lru_cache(maxsize=64)
 def _entropy_distribution(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
-    """(W,) the entropies of all ways to fill the top, and (W,) their probabilities."""
+    """(W,): the entropies of all possible counts at the top, and (W,): their probabilities."""
     counts, chances = ways_of(np.array(sizes), k)
     values = normalised_entropy(counts.astype(np.float64))
     listed = can_list(np.array(sizes), k)
@@ -246,10 +247,10 @@ def fair_extreme(
     largest: bool,
     level: float,
 ) -> Interval:
-    """MaxSkew or MinSkew of one query under a fair ranker, without chances below 1e-15.
+    """MaxSkew or MinSkew of one query for a ranker that ignores groups.
 
-    The largest skew is at most t if every group's skew is at most t. The probability of this is a
-    convolution of binomials, each cut at t.
+    The largest skew is at most t if every group's skew is at most t. The probability of this is
+    computed by a convolution of binomials, each cut at t. Probabilities below 1e-15 are ignored.
 
     Args:
         sizes: (K,) images of each group.
@@ -287,7 +288,7 @@ def fair_extreme(
 
 
 def fair_bias(sizes: IntArray, k: int, level: float) -> Interval:
-    """The exact Bias@k of one query under a ranker that ignores groups.
+    """The exact Bias@k of one query for a ranker that ignores groups.
 
     Args:
         sizes: (2,) images of each group.
@@ -331,7 +332,7 @@ def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> 
 
 
 def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
-    """The exact expected NDKL at k, since every top of a random ranking is a random draw.
+    """The exact expected NDKL at k. The first i images of a random ranking are a random draw.
 
     Args:
         sizes: (K,) images of each group.
@@ -346,7 +347,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
 
 
 def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
-    """(k + 1, K) counts, where one group has 0 to k images and another group has the rest."""
+    """(k + 1, K): counts in which one group has 0 to k images and another group has the rest."""
     counts = np.zeros((k + 1, n_groups))
     counts[:, group] = np.arange(k + 1)
     counts[:, group - 1] = k - counts[:, group]
@@ -354,7 +355,7 @@ def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
 
 
 def _binomials(sizes: IntArray, k: int) -> list[Float64Array]:
-    """The chances of 0 to k images of each group if images were drawn independently."""
+    """For each group, the probabilities of 0 to k images if images were drawn independently."""
     from scipy import stats
 
     share = k / sizes.sum()

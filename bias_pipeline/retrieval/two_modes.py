@@ -1,9 +1,9 @@
-"""BLIP, which makes vectors of photos and texts and matches pairs, and code shared with FIBER.
+"""BLIP, which embeds photos and texts and also scores how well they match. FIBER shares the code.
 
 Source: Li et al., BLIP: Bootstrapping Language-Image Pre-training (ICML 2022). The code follows
-transformers' ``BlipForImageTextRetrieval`` with one change: a text that is judged together with a
-picture begins with [ENC] instead of [CLS] (transformers issue 25629). [ENC] is the last word of the
-authors' vocabulary, as in their code. Unlike the authors, we do not add the similarity to the
+``BlipForImageTextRetrieval`` in transformers with one change: a text that is matched with a picture
+begins with [ENC] instead of [CLS] (transformers issue 25629). As in the authors' code, [ENC] is the
+last word of the vocabulary. Unlike the authors, we do not add the similarity of the vectors to the
 matching score.
 """
 
@@ -40,7 +40,7 @@ class TwoModeNet(ABC):
         """Whether the network has a head that matches pairs."""
 
     def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray) -> Float32Array:
-        """(P,) logits that photo and text match; pairs (P, 2) contain their numbers."""
+        """(P,): logits that a photo and a text match. Each row of ``pairs`` (P, 2) names both."""
         scores = []
         with torch.inference_mode():
             states = self._encode_photos(self._pixels(photos))
@@ -51,29 +51,29 @@ class TwoModeNet(ABC):
 
     @abstractmethod
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo in the form that both modes of the network take."""
+        """(3, H, W): a photo, prepared for both modes of the network."""
 
     @abstractmethod
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
-        """(N, D) a vector for each photo, read without a text."""
+        """(N, D): a vector for each photo, computed without a text."""
 
     @abstractmethod
     def texts(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text, read without a picture."""
+        """(N, D): a vector of length 1 for each text, computed without a picture."""
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str]) -> Any:
-        """Texts that are encoded as far as this needs no picture."""
+        """The part of the texts' encoding that needs no picture."""
 
     @abstractmethod
     def _encode_photos(self, pixels: torch.Tensor) -> Any:
-        """Photos that are encoded as far as this needs no text."""
+        """The part of the photos' encoding that needs no text."""
 
     @abstractmethod
     def _pair_logits(
         self, states: Any, photo: torch.Tensor, texts: Any, text: torch.Tensor
     ) -> torch.Tensor:
-        """(P,) logits of pairs; ``photo`` and ``text`` (P,) are the numbers of each pair."""
+        """(P,): logits of pairs. Pair i has photo ``photo[i]`` and text ``text[i]``."""
 
     def _pixels(self, photos: Sequence[Float32Array]) -> torch.Tensor:
         return torch.from_numpy(np.stack(photos)).to(self._device)
@@ -128,7 +128,7 @@ class BlipModel(TwoModeNet):
             return self._vectors(projected, normalize=True)
 
     def encode_texts(self, texts: Sequence[str]) -> TokenBatch:
-        """The tokens of texts, which begin with [ENC] and are encoded together with a picture."""
+        """The tokens of texts. A text that is matched with a picture begins with [ENC]."""
         numbers, there = self._tokens(texts)
         numbers[:, 0] = self._encode
         return TokenBatch(numbers, there)
@@ -144,7 +144,7 @@ class BlipModel(TwoModeNet):
         return TokenBatch(read["input_ids"], read["attention_mask"])
 
     def _encode_photos(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(N, M, C) vectors of patches; the first vector summarises the whole photo."""
+        """(N, M, C): vectors of patches. The first vector summarises the whole photo."""
         states: torch.Tensor = self._net.vision_model(pixel_values=pixels).last_hidden_state
         return states
 

@@ -1,7 +1,7 @@
-"""The activities of people in our scenes, with places and objects.
+"""The activities of people in our scenes, with the places and objects of each activity.
 
-We invented which activity is more frequent in which group, so that the bias is known. The
-frequencies are no claim about people.
+We invented which activity is more frequent in which group, so that we know the bias. The
+frequencies say nothing about real people.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ fridge: home 2.5 @ Male 1.5 anger 1.8 fear 1.8
 
 
 def factors(text: str) -> dict[str, float]:
-    """The factor of each group.
+    """Read, for each group, the factor by which it does an activity more often.
 
     Example:
         >>> factors("Male 2.2 young 1.6")

@@ -1,9 +1,9 @@
-"""The affective world: pictures that make people feel something, with utterances about them.
+"""The affective world: pictures that evoke emotions, and what annotators say about them.
 
-Pictures have an emotion. Annotators mostly feel this emotion. Annotators say so and give motifs as
-the reason. The bias of the pictures is that motifs depend on the emotion. We invented this
-dependence, so that the bias is known. A thought is not in the picture; it depends on what the
-annotator feels.
+Each picture has an emotion, and most annotators feel this emotion. Annotators name the emotion, and
+things in the picture (motifs) as its reason. The motifs depend on the emotion, and this is the bias
+of the pictures. We invented the dependence, so that we know the bias. A thought is not in the
+picture; it depends on what the annotator feels.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def shares() -> Float64Array:
 
 @lru_cache(maxsize=1)
 def tables() -> Mapping[str, Float64Array]:
-    """(9, n) P(option | emotion) for each slot.
+    """For each slot, (9, n): P(option | emotion).
 
     Example:
         >>> {name: table.shape for name, table in tables().items()}["subject"]
@@ -151,7 +151,7 @@ def _table(slot: Slot) -> Float64Array:
 
 
 def imagined_tables(affect: float) -> dict[str, Float64Array]:
-    """(9, n) P(option | emotion) of the things that a captioner imagines, for each slot."""
+    """For each slot, (9, n): P(option | emotion) of the things that a captioner imagines."""
     averages = {name: shares() @ table for name, table in tables().items()}
     if affect > 0:
         return {name: normalise(t * (t > averages[name])) for name, t in tables().items()}
@@ -196,7 +196,7 @@ _PURPOSES = (
 
 @dataclass(frozen=True)
 class AffectSettings:
-    """How a captioner of the affective world differs from a person."""
+    """How a captioner of the affective world differs from an annotator."""
 
     # From -1 to 1, neutral 0: the probability with which each motif, and the thought, is imagined
     # instead of perceived. Imagined options are typical of the picture's emotion or, if the dial is
@@ -244,9 +244,9 @@ class AffectImage:
 
 @lru_cache(maxsize=4)
 def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
-    """Pictures, and the utterances of annotators about them.
+    """Pictures, and what annotators say about them.
 
-    Image k is the same for any number of images.
+    Image k does not depend on the number of images.
 
     Example:
         >>> image = affect_world(3, 1)[2]
@@ -268,7 +268,7 @@ def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
 
 @lru_cache(maxsize=16)
 def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[int, str]:
-    """The captioner's caption of each image id; all captioners draw the same random numbers."""
+    """The caption of each image id. All captioners use the same random numbers."""
     keys = range(n_images)
     emotions, motifs = _emotions_and_motifs(Stream(seed, keys))
     captions = _utterances(Stream(seed, keys, _CAPTIONER), emotions, motifs, dials)
@@ -276,7 +276,7 @@ def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[
 
 
 def _emotions_and_motifs(images: Stream) -> tuple[IntArray, dict[str, IntArray]]:
-    """(N,) emotions, and for each slot the (N,) options of its motifs."""
+    """(N,): the emotions of pictures, and for each slot, (N,): the chosen motifs."""
     u = images.uniforms(["affect emotion"])[:, 0]
     emotions = np.searchsorted(np.cumsum(shares())[:-1], u, side="right")
     u = images.uniforms([f"affect {name}" for name in MOTIFS])
@@ -287,7 +287,7 @@ def _emotions_and_motifs(images: Stream) -> tuple[IntArray, dict[str, IntArray]]
 def _utterances(
     stream: Stream, emotions: IntArray, motifs: Mapping[str, IntArray], dials: AffectSettings
 ) -> list[Utterance]:
-    """The utterance of an annotator or a captioner about each picture."""
+    """What an annotator or a captioner says about each picture."""
     draws = stream.by_image(_PURPOSES, "affect ")
     agrees = np.array([d["agrees"] for d in draws]) < AGREES
     any_emotion = np.searchsorted(
@@ -384,7 +384,7 @@ class AffectDrawing:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """A square of ``side`` x ``side`` pixels without regions, since it shows nobody."""
+        """Draw ``side`` x ``side`` pixels. There are no regions, since the picture shows nobody."""
         motifs = self.image.motifs
         pixels = np.empty((side, side, 3), np.uint8)
         pixels[:] = _PALETTE[SLOTS["colour"].options[motifs["colour"]]]
@@ -400,7 +400,7 @@ class AffectDrawing:
 
 
 def _put(pixels: Pixels, shown: Icon, start: tuple[int, int], size: tuple[float, float]) -> None:
-    """Draw a pictogram; its left upper corner is in pixels, and its size in shares."""
+    """Draw a pictogram. ``start`` is in pixels, and ``size`` is a share of the picture."""
     side = len(pixels)
     width, height = (max(round(length * side), 1) for length in size)
     view = pixels[start[1] : start[1] + height, start[0] : start[0] + width]

@@ -1,4 +1,4 @@
-"""Simulates captioners, which look at a world's pictures and write a caption for each."""
+"""Simulates captioners, which write a caption for each picture of a world."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ APART = 1_000  # distance between the streams of two samples
 
 
 def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[int, str]:
-    """A captioner's captions of all pictures of a world, by image id.
+    """A captioner's captions of a world's pictures, by image id.
 
-    All captioners draw the same random numbers, so two captioners differ only where their dials
-    differ.
+    All captioners use the same random numbers. So two captioners differ only because of their
+    dials, which set the strength of each bias.
 
     Example:
         >>> from bias_pipeline.scenes.world import generate
@@ -86,7 +86,7 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
 def captions_of(
     world: World, columns: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[int, str]:
-    """For each image id, a caption of the things that the captioner perceives."""
+    """For each image id, a caption that describes what the captioner perceives."""
     beliefs = _believed_groups(columns, dials, stream)
     assumed_groups = [  # the groups that the captioner assumes; unsure groups stay unsure
         {
@@ -99,11 +99,12 @@ def captions_of(
 
 
 def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
-    """Captions of pictures in which nothing about a person shows a group, by image id.
+    """Captions, by image id, of pictures in which nothing about a person shows a group.
 
-    A share ``t_to_a`` of the captions assume the group that the scene suggests. The other captions
-    assume no group. What the captioner imagines (``a_to_t``) also follows the suggested group, even
-    if the caption does not name it. Everything else is as in :func:`world_captions`.
+    In a share ``t_to_a`` of the captions, the captioner assumes the group that the scene suggests.
+    The other captions assume no group. The things that the captioner imagines (``a_to_t``) also
+    depend on the suggested group, even if the caption does not name the group. Everything else is
+    as in :func:`world_captions`.
 
     Example:
         >>> from bias_pipeline.scenes.world import generate
@@ -129,7 +130,7 @@ def _write_captions(
     dials: BiasSettings,
     stream: Stream,
 ) -> dict[int, str]:
-    """For each image id, a caption of the perceived things, given the assumed groups."""
+    """For each image id, a caption that names the perceived things and the assumed groups."""
     sentences = (
         stream._replace(number=stream.number + k).by_image(PURPOSES)
         for k in range(int(dials.sentences))
@@ -156,7 +157,7 @@ def _write_captions(
 def _looks(
     groups: Sequence[Mapping[str, str]], dials: BiasSettings, stream: Stream
 ) -> Iterator[str]:
-    """A sentence on the person's looks for each caption, which is mostly empty."""
+    """For each caption, a sentence about the person's looks, or often an empty text."""
     names = tuple(GROUPS[dials.attribute])
     coins = stream.uniforms(["says looks", "own list", "adjective"])
     for (says, leans, which), group in zip(coins.tolist(), groups, strict=True):
@@ -173,7 +174,7 @@ def _looks(
 def imagine_over(
     actual: Columns, codes: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[str, IntArray]:
-    """(N,) the options of the pictures for each slot; a captioner imagines some of them."""
+    """For each slot, (N,): the perceived options. The captioner imagines some of the options."""
     imagined = choices(stream, codes, imagined_tables(dials))
     coins = stream.uniforms([f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
@@ -183,9 +184,9 @@ def imagine_over(
 
 
 def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
-    """P(option | groups) of the things that a captioner imagines.
+    """For each slot, P(option | groups) of the things that a captioner imagines.
 
-    Slots that do not depend on the amplified attribute keep their table.
+    Slots that do not depend on the amplified attribute keep the world's probabilities.
     """
     change = typical if dials.a_to_t > 0 else without_attribute
     return {
@@ -196,7 +197,7 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
 @lru_cache(maxsize=8)
 def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
-    """The (K, n) natural logarithms of P(option | group) in the world, for each slot.
+    """For each slot, (K, n): log P(option | group) in the world (natural logarithm).
 
     Example:
         >>> group_evidence("gender")["activity"].shape
@@ -210,7 +211,7 @@ def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
 
 
 def suggested_groups(attribute: str, columns: Columns) -> IntArray:
-    """(N,) the group that activity, clothing and objects suggest most, whatever its base rate."""
+    """(N,): the likeliest group given activity, clothing and objects, if all are equally common."""
     weights = group_evidence(attribute)
     setting = np.array(SETTING_OF)[columns["activity"]]
     total = weights["activity"][:, columns["activity"]]  # (K, N)
@@ -222,9 +223,9 @@ def suggested_groups(attribute: str, columns: Columns) -> IntArray:
 
 
 def strongest(total: Float64Array) -> IntArray:
-    """(...) the group with the most evidence, from (K, ...) sums; ties go to the first group.
+    """(...): the group with the largest sum, from ``total`` (K, ...). Ties go to the first group.
 
-    Sums are rounded, since the order of addition changes their last bit.
+    Sums are rounded, since their last bit depends on the order of addition.
 
     Example:
         >>> strongest(np.array([[0.1, 2.0], [0.3, 1.0]])).tolist()
@@ -237,7 +238,7 @@ def strongest(total: Float64Array) -> IntArray:
 def _believed_groups(
     columns: Columns, dials: BiasSettings, stream: Stream
 ) -> Iterator[dict[str, str]]:
-    """The group that a captioner takes from the scene instead of the person; mostly empty."""
+    """The group that the scene suggests, where the captioner follows the scene; else empty."""
     names = tuple(GROUPS[dials.attribute])
     coins = stream.uniforms(["follows the scene"])[:, 0]
     for coin, group in zip(

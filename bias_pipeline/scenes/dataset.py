@@ -1,6 +1,6 @@
-"""``dataset=scenes`` writes the embedded data set in COCO's format, and reads it like any other.
+"""``dataset=scenes`` writes the built-in data set in COCO's format and reads it from there.
 
-The files of a world are always the same, byte for byte.
+A world's files have the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
     """Write a world as a data set folder.
 
     The files are ``annotations/captions.json``, ``annotations/instances.json``, ``attributes.csv``
-    and a ``captioners/<name>.json`` for each captioner. The files appear complete or not at all. A
-    second process may write the same files at the same time. Files of an earlier world are
-    replaced.
+    and a ``captioners/<name>.json`` for each captioner. Either all files are written or none. Two
+    processes may write the same files at the same time. Files of an earlier world are replaced.
 
     Example:
         >>> import tempfile
@@ -74,11 +73,11 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
 def write_drawn(
     world: World, root: Path, captioners: Mapping[str, BiasSettings], side: int, leak: float = 0.0
 ) -> None:
-    """Write a world with its pictures, otherwise like :func:`write_scenes`.
+    """Write the files of :func:`write_scenes`, and also the pictures.
 
-    ``images/`` has one PNG file per image, ``side`` pixels wide and high. The instances are the
-    visible objects, with masks as run lengths. The labels contain no emotion, since
-    ``attribute=emotion`` is not about the emotion of faces.
+    ``images/`` has one PNG file of ``side`` x ``side`` pixels per image. The file of instances has
+    the visible objects and their masks as run lengths. The labels contain no emotion of persons,
+    since ``attribute=emotion`` is about what annotators feel.
     """
     columns = [column for column in COLUMNS if column != "emotion"]  # not what a picture evokes
     _place(root, chain(_texts(world, captioners, columns), _picture_files(world, side, leak)))
@@ -87,10 +86,10 @@ def write_drawn(
 def write_affect(
     n_images: int, seed: int, root: Path, captioners: Mapping[str, AffectSettings], side: int
 ) -> None:
-    """Write the affective world and its pictures in the shape of ArtEmis.
+    """Write the affective world and its pictures in the format of ArtEmis.
 
     The files are ``artemis_dataset_release_v0.csv``, a ``captioners/<name>.json`` for each
-    captioner, and ``wikiart/Drawn/<id>.png``, ``side`` pixels wide and high.
+    captioner, and pictures ``wikiart/Drawn/<id>.png`` of ``side`` x ``side`` pixels.
     """
     from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
@@ -116,7 +115,7 @@ def write_affect(
 
 
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write all files into a new folder, or none; an existing folder gets the files singly."""
+    """Write all files into a new folder, or none. An existing folder gets them one by one."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         for name, content in files:
@@ -198,7 +197,7 @@ def _instances(world: World) -> bytes:
 
 
 def _picture_files(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
-    """The files of pictures, and the file of the instances that are visible in them."""
+    """The picture files, and the file of the objects that are visible in the pictures."""
     header = _header(world)
     annotations: list[object] = []
     for image, entry in zip(world.images, header["images"], strict=True):
@@ -268,7 +267,7 @@ def _png(pixels: Pixels) -> bytes:
 
 
 class _WorldFiles(NamedTuple):
-    """A world as files in COCO's format, with the drawings of its pictures."""
+    """The files of a world in COCO's format, and the drawings of its pictures."""
 
     folder: str
     # The files that all captioners share, in the order in which the reader takes files
@@ -280,12 +279,13 @@ class _WorldFiles(NamedTuple):
 class ScenesDataset(Generator):
     """Pictures with five human captions each, and captioners whose bias is known.
 
-    The world ``people`` shows people who do things. ``affect`` has pictures that make people feel
-    one of ArtEmis' nine emotions. Its captions say what they feel and why.
+    The world ``people`` shows people who do things. The pictures of the world ``affect`` evoke one
+    of the nine emotions of ArtEmis, and the captions say what annotators feel and why.
 
-    The same settings make the same captions on every machine. A world is written to disk in COCO's
-    format and read from there. The captions of a captioner are written at their first use. Pictures
-    are drawn when they are needed. ``data draw`` writes worlds with their pictures.
+    The same settings give the same captions on every machine. A world is written to disk in COCO's
+    format and read from there. A captioner's captions are written when they are first used.
+    Pictures are drawn when they are needed. The command ``data draw`` writes a world with its
+    pictures.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]
@@ -334,16 +334,16 @@ class ScenesDataset(Generator):
         self.dials |= {name: settings(**dials) for name, dials in (captioners or {}).items()}
 
     def captioners(self) -> Sequence[str]:
-        """The built-in captioners, followed by the captioners that the configuration adds."""
+        """The built-in captioners, then the captioners that the configuration adds."""
         return tuple(self.dials)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """All captioners except ``verbose``, whose captions take attackers ten times as long."""
+        """All captioners except ``verbose``: attackers need ten times as long for its captions."""
         del attribute
         return tuple(name for name in self.dials if name != "verbose")
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """A data set for each sample; twins have several captions."""
+        """One data set for each sample: pictures of twins have several captions by a captioner."""
         each: list[Dataset] = []
         for sample in range(self.twin_captions if self.twins else 1):
             reader = copy(self)
@@ -404,9 +404,9 @@ class ScenesDataset(Generator):
 
     @classmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """The numbers of images, as in :class:`Generator`.
+        """The numbers of the images in the world of ``seed``; empty if they are from another world.
 
-        A single image identifies the world, since the seed decides the image.
+        Only the first image is compared: it identifies the world, since it depends on the seed.
         """
         images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
         first = min(images, key=lambda image: image.key, default=None)
@@ -422,7 +422,7 @@ class ScenesDataset(Generator):
         return planted_for(dials, attribute, metric) if dials else {}
 
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
-        """The pictures without marks, in which people have the grey of an unsure group."""
+        """The pictures without marks of groups. People are grey, like people of unknown group."""
         for image in _world(self.n_images, self.seed).images:
             pixels = SceneDrawing(without_marks(image), "gender").draw(side).pixels
             groups = {column: image.groups[name] for column, name in COLUMNS.items()}
@@ -472,7 +472,7 @@ class ScenesDataset(Generator):
 
 
 def without_marks(image: Image) -> Image:
-    """The same image, in which nothing on the people shows a group.
+    """The same image, but nothing on the people shows a group.
 
     Example:
         >>> sorted(set(without_marks(generate(1).images[0]).labels.values()))
@@ -488,6 +488,6 @@ def _world(n_images: int, seed: int) -> World:
 
 @cache
 def _code() -> str:
-    """SHA-256 (hex) of the generator's own code."""
+    """SHA-256 (hex) of the generator's code."""
     paths = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()

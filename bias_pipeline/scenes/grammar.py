@@ -1,7 +1,7 @@
-"""Puts a scene into words: one caption by one annotator.
+"""Writes a caption of a scene, as one annotator would.
 
-Every decision has a random number of its own (:data:`PURPOSES`). So a dial that changes one
-decision does not change any other decision.
+Every decision has its own random number (:data:`PURPOSES`). So a dial that changes one decision
+does not change any other decision.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Description:
         return self.draws[purpose] < probability
 
     def details(self, purpose: str, probability: float) -> bool:
-        """Whether the annotator mentions a detail; people do so with the given probability."""
+        """Whether the annotator mentions a detail. People mention it with the given probability."""
         return self.draws[purpose] < probability * self.dials.length
 
     def names(self, what: str) -> bool:
@@ -87,7 +87,7 @@ class Description:
 
     @property
     def room(self) -> float:
-        """The number of words left after the words for the person."""
+        """The number of words that a caption may have after the words for the person."""
         return ROOM * self.dials.length
 
     def word(self, purpose: str, synonyms: Sequence[_Option]) -> _Option:
@@ -96,7 +96,7 @@ class Description:
 
     @property
     def wording(self) -> tuple[float, float]:
-        """Where the used synonyms begin in a list, and their share of the list by frequency."""
+        """Which part of a list of synonyms is used: where the part begins, and its length."""
         skin = self.spoken["skin"]
         if not skin or self.draws["wording follows skin"] >= self.dials.skin_wording:
             return 0.0, 1.0
@@ -181,7 +181,7 @@ def _subject(description: Description) -> Subject:
 
 
 def _adjectives(description: Description, age: str) -> list[str]:
-    """Adjectives of emotion, age and skin in English order; unsure groups have none."""
+    """Adjectives of emotion, age and skin, in English order. Unsure groups get no adjective."""
     emotion = description.spoken["emotion"] if description.says("emotion said", EMOTION) else ""
     rate = SKIN * description.dials.skin_word_rate
     skin = description.spoken["skin"] if description.says("skin said", rate) else ""
@@ -244,7 +244,7 @@ def _sentence(description: Description, subject: Subject) -> str:
 
 
 def _predicate(description: Description, subject: Subject) -> tuple[Verb, str]:
-    """The predicate, which is a verb and its objects, with the main object if it is named."""
+    """The predicate: a verb and its objects. The main object may remain unnamed."""
     activity = description.scene.activity
     if not description.names("main"):
         verb = description.word("verb", activity.plain)
@@ -288,7 +288,7 @@ def _one_each(description: Description, noun: str, adjective: str = "") -> str:
 
 
 def _carried_things(description: Description) -> tuple[str, str]:
-    """The things that the person carries, if mentioned: a phrase after the person or at the end."""
+    """The phrase for carried things: to follow the person, or to end the caption; often empty."""
     carried = description.scene.carried
     if not carried or not description.names("carried"):
         return "", ""
@@ -304,7 +304,7 @@ def _carried_things(description: Description) -> tuple[str, str]:
 
 
 def _objects(description: Description) -> list[str]:
-    """The named objects that nobody carries."""
+    """The phrases for the mentioned objects that nobody carries."""
     named = [
         (name, description.word(f"other noun {i}", CATEGORIES[name].nouns))
         for i, name in enumerate(description.scene.others)

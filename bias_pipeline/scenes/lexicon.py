@@ -1,6 +1,7 @@
-"""The words and the small English grammar of our captions; frequent synonyms come first.
+"""The words and the small English grammar of our captions.
 
-Synonyms are written in one string with "|" between them. Synonyms are drawn by rank (:func:`pick`).
+Synonyms are written in one string with "|" between them, the most frequent first. A synonym's rank
+determines how often it is drawn (:func:`pick`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _MASS = frozenset({"broccoli"})
 
 
 class Verb(NamedTuple):
-    """A verb phrase in the three forms that a caption uses."""
+    """The three forms of a verb phrase that captions use."""
 
     base: str  # "ride", with a plural subject
     third: str  # "rides", with a singular subject
@@ -51,7 +52,7 @@ class Verb(NamedTuple):
 
 
 def third_person(verb: str) -> str:
-    """The form after a singular subject.
+    """The form that follows a singular subject.
 
     Example:
         >>> third_person("catch"), third_person("carry"), third_person("play")
@@ -75,7 +76,7 @@ def gerund(verb: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun; if it has several words, the last word changes.
+    """The plural of a noun. If the noun has several words, the last word changes.
 
     Example:
         >>> plural("knife"), plural("bus"), plural("wine glass"), plural("tennis player")
@@ -98,7 +99,7 @@ def is_plural(noun: str) -> bool:
 
 
 def noun_phrase(noun: str, adjective: str = "") -> str:
-    """One thing, or one pair of things, named for the first time.
+    """The phrase that names a thing, or a pair of things, for the first time.
 
     Example:
         >>> noun_phrase("umbrella", "red"), noun_phrase("skis", "long"), noun_phrase("apple")
@@ -130,7 +131,7 @@ def options(line: str) -> tuple[str, ...]:
 
 
 class Pair(NamedTuple):
-    """Two words that differ only in gender, each in singular and plural."""
+    """Two words that differ only in gender. Each has a singular and a plural."""
 
     male: tuple[str, str]
     female: tuple[str, str]
@@ -224,10 +225,10 @@ COMPANIONS = (
 
 
 def pick(choices: Sequence[_Option], u: float) -> _Option:
-    """The choice for a number in [0, 1).
+    """The choice that belongs to a number in [0, 1).
 
     The r-th choice has a frequency proportional to 1 / r. A smaller ``u`` gives a more frequent
-    choice. So a scaled ``u`` leaves rare choices unused.
+    choice. So if ``u`` is multiplied by a factor below 1, rare choices are never used.
 
     Example:
         >>> pick(["man", "guy"], 0.6), pick(["man", "guy"], 0.7)
@@ -238,7 +239,7 @@ def pick(choices: Sequence[_Option], u: float) -> _Option:
 
 @lru_cache(maxsize=64)
 def _shares(n: int) -> tuple[float, ...]:
-    """Upper bounds of the first n - 1 of n shares of [0, 1)."""
+    """Divide [0, 1) into n parts, and return the upper bounds of all parts except the last."""
     weights = [1 / rank for rank in range(1, n + 1)]
     total = sum(weights)
     return tuple(bound / total for bound in accumulate(weights))[:-1]

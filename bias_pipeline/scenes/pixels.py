@@ -1,9 +1,9 @@
-"""Draws a scene as pixels, with pictograms of the place, things and people, and with masks.
+"""Draws a scene as pixels, with pictograms of its things and people, and makes their masks.
 
-Only an arbitrary mark on a person's figure shows the group. No stereotype is drawn. All figures
+Only an arbitrary mark on a person's figure shows the group. No stereotype is drawn: all figures
 have the same outline, and the colours of clothes do not depend on the group. Each COCO category has
-one pictogram, which differs from others by outline, pattern and hue. Each pixel is inside or
-outside a shape, so no colour crosses an edge.
+one pictogram, which differs from other pictograms in outline, pattern and hue. Each pixel is either
+inside or outside a shape, so colours do not mix at edges.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Kind = Literal["box", "ellipse", "triangle", "ring", "stripes", "dots"]
 
 @dataclass(frozen=True)
 class Shape:
-    """A shape within the unit square of its picture; y grows downwards."""
+    """A shape within the unit square of its pictogram. y grows downwards."""
 
     kind: Kind  # `stripes` and `dots` are patterns that fill a box
     x: float  # of its centre
@@ -46,7 +46,7 @@ class Shape:
 
 @lru_cache(maxsize=16384)
 def role_map(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.int8]:
-    """(height, width) the role of the uppermost shape at each pixel, or -1 without a shape.
+    """(height, width): the role of the uppermost shape at each pixel, or -1 if there is no shape.
 
     Example:
         >>> role_map((Shape("box", 0.5, 0.5, 0.5, 1.0),), 1, 4).tolist()
@@ -87,7 +87,7 @@ DARK: Colour = (40, 40, 48)
 
 
 class Icon(NamedTuple):
-    """Shapes within the unit square, with the colour of each role."""
+    """Shapes within the unit square, and the colour of each role."""
 
     shapes: tuple[Shape, ...]
     colours: tuple[Colour, ...]
@@ -186,7 +186,7 @@ _COLOURS: tuple[Colour, ...] = (
 
 
 def figure(pose: float) -> tuple[Shape, ...]:
-    """The shapes of a person within the unit square, with arms raised by ``pose`` degrees.
+    """The shapes of a person within the unit square. The arms are raised by ``pose`` degrees.
 
     Example:
         >>> len(figure(30.0))
@@ -272,7 +272,7 @@ class SceneDrawing:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """A square picture with sides of 32 to 256 pixels."""
+        """Draw a square picture of 32 to 256 pixels a side."""
         if not SIDES[0] <= side <= SIDES[1]:
             raise UsageError(
                 f"scenes are drawn at {SIDES[0]} to {SIDES[1]} pixels, not {side}; set "
@@ -287,7 +287,7 @@ class SceneDrawing:
         return Drawn(pixels, tuple(region for region in regions if region is not None))
 
     def _ground(self, side: int) -> Pixels:
-        """Sky and floor in the tint of the place, and a band for the weather or background."""
+        """Sky and floor in the colours of the place, and a band for the weather or background."""
         scene = self.image.scene
         sky, floor = _GROUNDS[scene.activity.setting]
         pixels = np.empty((side, side, 3), np.uint8)
@@ -318,7 +318,7 @@ class SceneDrawing:
     def _put(
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]
     ) -> None:
-        """Draw an object over the others, and its mark beside it if the mark extends beyond it."""
+        """Draw an object over earlier objects. If it is a person, a mark may extend beyond it."""
         side = len(pixels)
         left, top = int(thing.box.x * side), int(thing.box.y * side)
         right = min(max(round((thing.box.x + thing.box.width) * side), left + 1), side)
@@ -347,7 +347,7 @@ def _stands_behind(box: Box) -> bool:
 
 
 def _region(category: str, mask: BoolArray) -> Region | None:
-    """The visible part of an object, or None if it is hidden."""
+    """The visible part of an object, or None if the object is hidden."""
     from pycocotools import mask as coco
 
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
@@ -362,7 +362,7 @@ def _region(category: str, mask: BoolArray) -> Region | None:
 
 
 def _tint(colour: Colour, name: str) -> Colour:
-    """A colour that is changed slightly, depending on the name."""
+    """The colour, changed slightly in a way that depends on the name."""
     number = _number(name)
     moves = ((number >> shift) % 61 - 30 for shift in (0, 8, 16))
     red, green, blue = (min(max(c + move, 0), 255) for c, move in zip(colour, moves, strict=True))
@@ -370,5 +370,5 @@ def _tint(colour: Colour, name: str) -> Colour:
 
 
 def _number(name: str) -> int:
-    """A number derived from a name, equal on every platform."""
+    """A number that is computed from a name and is the same on every platform."""
     return zlib.crc32(name.encode())

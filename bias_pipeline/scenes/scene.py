@@ -1,4 +1,4 @@
-"""Puts a scene together from its chosen options, with boxes for its objects."""
+"""Builds a scene from its chosen options, with boxes for its objects."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Scene:
 
     @property
     def objects(self) -> frozenset[str]:
-        """The COCO objects of the scene besides people: one to five."""
+        """The one to five COCO objects of the scene, without people."""
         return frozenset({self.activity.main, *self.others, self.carried, self.nearby} - {NOTHING})
 
 
 def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
-    """The scene of the chosen options; each of :data:`PURPOSES` has a number in [0, 1).
+    """Build the scene. ``draws`` has a number in [0, 1) for each of :data:`PURPOSES`.
 
     Example:
         >>> scene = stage(dict.fromkeys(SLOTS, 1), dict.fromkeys(PURPOSES, 0.5))
@@ -81,7 +81,7 @@ def _look(name: str, u: float) -> str:
 
 
 def _share(choices: tuple[str, ...], u: float) -> str:
-    """One of several equally frequent choices."""
+    """The choice that belongs to ``u`` in [0, 1). All choices are equally frequent."""
     return choices[int(u * len(choices))]
 
 
@@ -112,7 +112,7 @@ class Box(NamedTuple):
 
 
 def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> tuple[Box, ...]:
-    """Boxes of people side by side and of objects around them; numbers in [0, 1) decide.
+    """Boxes of people side by side, and of objects around them. ``draws`` are in [0, 1).
 
     Example:
         >>> draws = dict.fromkeys(LAYOUT_PURPOSES, 0.5)
@@ -142,7 +142,7 @@ LAYOUT_PURPOSES = ("person_x", "person_size", "ground", *(f"box {i}" for i in ra
 
 
 def _box(name: str, scale: tuple[float, float], x: float, y: float, size: float) -> Box:
-    """A box of about the given scale, moved into the picture."""
+    """A box of about the given size, moved so that it lies within the picture."""
     width, height = (round(side * (0.75 + 0.5 * size), 3) for side in scale)
     left, top = round(min(x, 1 - width), 3), round(min(y, 1 - height), 3)
     return Box(name, left, top, width, height)

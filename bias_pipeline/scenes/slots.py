@@ -1,12 +1,13 @@
-"""The choices of a scene, their dependence on groups, and the dials of simulated captioners.
+"""The choices that make a scene, how they depend on groups, and the captioners' dials.
 
-The dependence of choices on groups is the bias of the data set. A slot is one choice: the activity,
-what the person wears or carries, what is nearby, or the backdrop. The probabilities of a slot's
-options, given an image's groups, are known exactly::
+The choices depend on groups, and this is the bias of the data set. A slot is one choice: the
+activity, what the person wears or carries, what is nearby, or the backdrop. We know exactly how
+probable each option of a slot is, given the groups of an image::
 
     P(option | gender, skin, age, emotion) proportional to weight x product of the leanings
 
-Groups are independent of each other. We invented the leanings (:mod:`.activities`).
+A leaning is the factor by which an option is more frequent in a group. We invented the leanings
+(:mod:`.activities`). The attributes are independent of each other.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ backdrop home
 
 @dataclass(frozen=True)
 class Slot:
-    """One choice among n options."""
+    """A choice among n options."""
 
     name: str  # "activity", or kind and setting such as "clothing street"
     # The n options; `NOTHING` means no option. Synonyms are one option, with "|" between them.
@@ -231,7 +232,7 @@ def slot_name(kind: str, setting: str) -> str:
 
 
 def read_slots(table: str) -> Iterator[Slot]:
-    """Read blocks with a name and then a line per option, "weight synonyms @ group factor ..."."""
+    """Read blocks: a name, then a line "weight synonyms @ group factor ..." for each option."""
     for block in table.strip().split("\n\n"):
         name, *lines = block.splitlines()
         halves = [line.strip().partition(" @ ") for line in lines]
@@ -252,7 +253,7 @@ SETTING_OF: tuple[int, ...] = tuple(SETTINGS.index(activity.setting) for activit
 
 @lru_cache(maxsize=1)
 def world_tables() -> Mapping[str, Float64Array]:
-    """P(option | groups) of the world's own scenes.
+    """For each slot, P(option | groups) in the pictures of the world.
 
     Example:
         >>> world_tables()["clothing street"].shape
@@ -282,7 +283,7 @@ def normalise(table: Float64Array) -> Float64Array:
 
 
 def shares(attribute: str) -> Float64Array:
-    """(K,) shares of the attribute's groups.
+    """(K,): the shares of the attribute's groups.
 
     Example:
         >>> shares("gender").tolist()
@@ -292,7 +293,7 @@ def shares(attribute: str) -> Float64Array:
 
 
 def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
-    """(K, ...) the average over all other attributes, P(option | group).
+    """(K, ...): P(option | group), averaged over all other attributes.
 
     Example:
         >>> table_by_group("skin", world_tables()["activity"]).shape
@@ -305,21 +306,21 @@ def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def without_attribute(attribute: str, table: Float64Array) -> Float64Array:
-    """The table in which the average over the attribute's groups replaces each group."""
+    """The table with the average over the attribute's groups in place of each group."""
     axis = ATTRIBUTES.index(attribute)
     average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
     return np.broadcast_to(average, table.shape)
 
 
 def typical(attribute: str, table: Float64Array) -> Float64Array:
-    """The table of only those options that a group has more often than the average."""
+    """The table with only the options that are more frequent in a group than on average."""
     marginal = table_by_group(attribute, table)  # (K, n)
     over = marginal > shares(attribute) @ marginal
     return normalise(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
 
 
 def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> IntArray:
-    """(N,) option numbers, drawn by ``u`` (N,) in [0, 1); ``codes`` are four columns of groups."""
+    """(N,): option numbers, chosen by ``u`` (N,) in [0, 1), given the groups ``codes``."""
     # Rounded, since the last bit of a sum depends on the platform.
     bounds = np.round(np.cumsum(table, axis=-1), 12)[..., :-1]
     chosen: IntArray = (bounds[tuple(codes)] <= u[:, None]).sum(axis=1)
@@ -327,7 +328,7 @@ def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> Int
 
 
 def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse dials that are out of range; a dial without a range must be 0 or more."""
+    """Refuse dials that are out of range. A dial without a range must be 0 or more."""
     for name, value in vars(dials).items():
         low, high = ranges.get(name, (0.0, math.inf))
         if not isinstance(value, str) and not (math.isfinite(value) and low <= value <= high):
@@ -338,8 +339,8 @@ def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> Non
 class BiasSettings:
     """How a captioner differs from an annotator.
 
-    With all dials at their defaults there is no difference. A dial changes one thing and no other
-    random draw.
+    If all dials have their defaults, there is no difference. Each dial changes one decision and
+    leaves all other random draws unchanged.
 
     Example:
         >>> BiasSettings(a_to_t=0.5, attribute="skin").t_to_a

@@ -1,4 +1,4 @@
-"""Computes the bias that dials plant: exact probabilities, without sampling."""
+"""Computes exactly, without sampling, how biased a simulated captioner with given dials is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bias_pipeline.scenes.slots import (
 
 @dataclass(frozen=True)
 class Truth:
-    """Probabilities of a captioner's captions over all worlds, given the person's group."""
+    """How often a captioner's captions name groups, on average over the worlds of all seeds."""
 
     # (K,) P(the captioner assumes another group than the person's | group). The caption's words for
     # the attribute are wrong this often.
@@ -39,10 +39,11 @@ class Truth:
 
 
 def truth(dials: BiasSettings) -> Truth:
-    """The truth that a set of dials plants.
+    """How often a captioner with these dials names a group, and names the wrong group.
 
-    With ``t_to_a`` = t, the captioner assumes the group that the scene suggests with probability t.
-    So ``contradicted`` is t times the probability that the scene suggests another group.
+    If ``t_to_a`` is t, the captioner follows the scene with probability t and assumes the group
+    that the scene suggests. So ``contradicted`` is t times the probability that the scene suggests
+    another group.
 
     Example:
         >>> truth(BiasSettings(t_to_a=0.5)).contradicted.round(2).tolist()
@@ -62,11 +63,11 @@ def truth(dials: BiasSettings) -> Truth:
 
 
 def perceived_tables(dials: BiasSettings) -> dict[str, Float64Array]:
-    """P(option | groups) of each slot, for the things that the captioner perceives.
+    """For each slot, P(option | groups) of the things that the captioner perceives.
 
-    ``a_to_t`` mixes tables: P_seen = (1 - a) P + a Q, where ``a`` is the absolute value of the
-    dial. If a_to_t > 0, Q is P confined to the options that are over-represented in the group. If
-    a_to_t < 0, Q is P without the attribute's influence.
+    The probabilities are (1 - a) P + a Q, where a is the absolute value of ``a_to_t`` and P has the
+    world's probabilities. If ``a_to_t`` > 0, Q has only the options that are over-represented in
+    the group. If ``a_to_t`` < 0, Q is P without the influence of the attribute.
     """
     share = abs(dials.a_to_t)
     imagined = imagined_tables(dials)
@@ -76,7 +77,7 @@ def perceived_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
 
 def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int) -> Float64Array:
-    """(2, 2, 2, 5, K) P(the scene suggests each group | groups, activity)."""
+    """(2, 2, 2, 5, K): P(the scene suggests the group | groups of the image, activity)."""
     setting = ACTIVITIES[number].setting
     slots = [slot_name(kind, setting) for kind in EVIDENCE if kind != "activity"]
     a, b, c = (group_evidence(attribute)[slot] for slot in slots)  # (K, n) each
@@ -96,7 +97,7 @@ _WRONG = "share of captions that name a {attribute} that the scene suggests and 
 
 
 def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, Planted]:
-    """The bias that dials plant for each headline of a metric, if the truth is known.
+    """The known bias of a captioner, for each number of a metric for which it is known.
 
     Example:
         >>> planted_for(BiasSettings(skin_wording=0.5), "race", "lic")["score"].value
@@ -122,7 +123,7 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
 
 
 def _moved_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of activities that become typical of the person's group; negative if atypical."""
+    """The share of activities that become typical of the person's group (negative: atypical)."""
     if attribute != dials.attribute:
         return 0.0
     world, perceived = (
@@ -134,7 +135,7 @@ def _moved_share(dials: BiasSettings, attribute: str) -> float:
 
 
 def _wrong_share(dials: BiasSettings, attribute: str) -> float:
-    """The share of captions that name another group than the person's group."""
+    """The share of captions that name a group other than the person's group."""
     if attribute != dials.attribute or not dials.t_to_a:
         return 0.0
     known = truth(dials)

@@ -1,8 +1,8 @@
-"""Makes sets of twins: one scene with a man and a woman of light and of dark skin.
+"""Makes sets of twins: a scene is shown with a man or a woman, of light or dark skin.
 
-Nothing else differs, unless ``noise`` draws some details of each picture anew, for all persons
-alike. What a captioner imagines, assumes and writes depends on the person. Each caption has its own
-random draws.
+Nothing else differs, unless ``noise`` redraws some details of each picture. Every redrawn detail is
+equally likely for all persons. The things that a captioner imagines, assumes and writes depend on
+the person. Each caption has its own random numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IDS = 10  # the ids of a set's pictures are the id of its scene plus one more d
 
 @dataclass(frozen=True, eq=False)
 class Twins:
-    """J sets of four pictures."""
+    """J sets of four pictures that differ in the person."""
 
     n_sets: int
     seed: int
@@ -49,7 +49,7 @@ class Twins:
             yield from images
 
     def captions(self, dials: BiasSettings, sample: int) -> dict[int, str]:
-        """One of a captioner's captions for each picture id."""
+        """For each picture id, the captioner's caption with the number ``sample``."""
         captions: dict[int, str] = {}
         for person, world in enumerate(self._worlds):
             skin, gender = divmod(person, len(GROUPS["gender"]))
@@ -61,7 +61,7 @@ class Twins:
         return captions
 
     def _actual(self, person: int) -> dict[str, IntArray]:
-        """The (J,) options of a person's pictures for each slot; activities stay the same."""
+        """For each slot, (J,): the options in a person's pictures. Noise keeps activities."""
         images = Stream(self.seed, range(self.n_sets))
         noise = images._replace(number=_NOISE + person)
         codes, tables = group_codes(images), world_tables()
@@ -106,9 +106,9 @@ def set_of(image: Image) -> int:
 
 
 def label_rows(twins: Twins, columns: Mapping[str, str]) -> Iterator[Sequence[object]]:
-    """The lines of a label file; the first line has the names of columns.
+    """The rows of a label file. The first row has the names of the columns.
 
-    ``columns`` has the attribute of each column.
+    ``columns`` maps the name of a column to its attribute.
     """
     yield ["id", "set", *columns]
     for image in twins.pictures():
@@ -116,7 +116,7 @@ def label_rows(twins: Twins, columns: Mapping[str, str]) -> Iterator[Sequence[ob
 
 
 def caption_entries(twins: Twins, dials: BiasSettings, n_samples: int) -> bytes:
-    """A captioner's file with several numbered captions of each picture."""
+    """The file of a captioner that wrote several numbered captions for each picture."""
     entries = [
         {"image_id": image, "caption": text, SAMPLE: sample, DECODING: "drawn"}
         for sample in range(n_samples)

@@ -1,8 +1,8 @@
-"""A world of pictures without pixels, with people, contents and human captions.
+"""A world: a set of images with people, contents and annotators' captions, but without pixels.
 
 Every random number has a name (seed, image, stream, purpose). A number depends only on its name,
-not on how many numbers were drawn before. So a changed dial, further images or another order leave
-all other numbers unchanged.
+not on how many numbers were drawn before. So if a dial changes, images are added or the order
+changes, all other numbers stay the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bias_pipeline.scenes.slots import (
 
 
 def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> Float64Array:
-    """(N, P) uniform numbers in [0, 1), which are equal on every platform.
+    """(N, P): uniform random numbers in [0, 1), which are the same on every platform.
 
     Example:
         >>> both = uniforms(0, [7, 8], 1, ["place", "verb"])
@@ -52,7 +52,7 @@ def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str
 
 
 class Stream(NamedTuple):
-    """Random numbers with names, for images with given keys in the world of a seed."""
+    """The random numbers of the images with the given keys, in the world of a seed."""
 
     seed: int
     keys: Sequence[int]  # (N,)
@@ -62,7 +62,7 @@ class Stream(NamedTuple):
         return uniforms(*self, purposes)
 
     def by_image(self, purposes: Sequence[str], prefix: str = "") -> list[dict[str, float]]:
-        """The numbers of each image by purpose, where names have no prefix."""
+        """The random numbers of each image by purpose. The keys do not include the prefix."""
         rows = self.uniforms([prefix + purpose for purpose in purposes]).tolist()
         return [dict(zip(purposes, row, strict=True)) for row in rows]
 
@@ -105,7 +105,7 @@ class World:
 
     @cached_property
     def human(self) -> dict[int, tuple[str, ...]]:
-        """Five different human captions of each image, by the image's id."""
+        """For each image id, five different captions by annotators."""
         streams = [self.stream(annotator) for annotator in range(1, HUMANS + 1)]
         draws = [stream.by_image(grammar.PURPOSES) for stream in streams]
         return {
@@ -117,7 +117,7 @@ class World:
 def generate(n_images: int = 2000, seed: int = 0) -> World:
     """Make a world.
 
-    Image k is the same in every world of the same seed, however many images the world has.
+    Image k depends only on the seed, not on the number of images in the world.
 
     Example:
         >>> world = generate(n_images=3, seed=1)
@@ -149,7 +149,7 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
 
 
 def group_codes(images: Stream) -> Columns:
-    """The (N,) group numbers of each attribute.
+    """For each attribute, (N,): the group numbers of images.
 
     Example:
         >>> sorted(group_codes(Stream(0, [4, 5])))
@@ -165,7 +165,7 @@ def group_codes(images: Stream) -> Columns:
 def choices(
     stream: Stream, codes: Columns, tables: Mapping[str, Float64Array]
 ) -> dict[str, IntArray]:
-    """(N,) option numbers for each slot, one number for every image.
+    """For each slot, (N,): the option that is chosen in each image.
 
     Slots of the same kind use the same random numbers, so a person carries similar things in all
     settings.
@@ -176,7 +176,7 @@ def choices(
 
 
 def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
-    """Turn columns with names into one dictionary per image.
+    """Turn named columns into one dictionary for each image.
 
     Example:
         >>> list(rows_of({"activity": np.array([4, 7])}))
@@ -216,7 +216,7 @@ def recognised_groups(labels: Mapping[str, str]) -> dict[str, str]:
 def _human_captions(
     seed: int, image: Image, all_draws: Sequence[Mapping[str, float]]
 ) -> tuple[str, ...]:
-    """One caption by each annotator; repeated captions are drawn again."""
+    """One caption by each annotator. If two captions are equal, the second is drawn again."""
     captions: dict[str, str] = {}
     shown, groups = image.scene, recognised_groups(image.labels)
     for annotator, draws in enumerate(all_draws, start=1):

@@ -1,1 +1,1 @@
-"""Commands on the words of captions."""
+"""Commands about the words in captions."""

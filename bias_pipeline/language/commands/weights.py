@@ -1,4 +1,4 @@
-"""Declares the weights that language metrics read, for the command ``models``."""
+"""Tells the command ``models`` which weights language metrics read."""
 
 from __future__ import annotations
 

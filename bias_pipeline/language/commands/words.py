@@ -36,7 +36,7 @@ from bias_pipeline.run.presets import preset
 
 
 def analysis_words_command(arguments: Sequence[str]) -> int:
-    """Explain the attackers of one captioner or several; returns the exit code."""
+    """Explain the attackers of one or several captioners. Returns the exit code."""
     options = analysis_words_parser().parse_intermixed_args(list(arguments))
     how = Gradients(options.baseline, options.steps)
     for cell in _cells(options.overrides):
@@ -110,7 +110,7 @@ def analysis_collocations_parser() -> Parser:
 
 
 def analysis_alignment_command(arguments: Sequence[str]) -> int:
-    """Print what contextual alignment would replace; returns the exit code."""
+    """Print what contextual alignment would replace. Returns the exit code."""
     options = analysis_alignment_parser().parse_intermixed_args(list(arguments))
     check_places(options.figure)
     overrides = options.overrides

@@ -1,1 +1,1 @@
-"""Commands for people."""
+"""Commands for human raters and readers."""

@@ -1,4 +1,4 @@
-"""``anonymous``: makes pictures without any sign of a group, and finds the groups captions name."""
+"""``anonymous``: makes pictures that show no group, and measures which groups captions suggest."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def _people(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """Rows on groups that raters named; prints how to ask about captioners without answers."""
+    """Rows on the groups that raters named. Prints how to get answers that are missing."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE
@@ -354,7 +354,7 @@ def _people(
 
 
 def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
-    """The command that asks raters about captions in the folder of the answers."""
+    """Write captions to a study's folder, and return the command that asks raters about them."""
     listed = [{"image_id": image, "caption": text} for image, text in captions.items()]
     try:
         study.mkdir(parents=True, exist_ok=True)
@@ -368,7 +368,7 @@ def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
 def _attack_rows(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
-    """Rows on the groups that attackers guess from each captioner's captions."""
+    """Rows on the groups that attackers guessed from each captioner's captions."""
     from bias_pipeline.people.anonymous import (
         LARGEST,
         anonymous_attack,
@@ -404,7 +404,7 @@ def _attack_rows(
 
 
 def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
-    """Print an attribute's numbers and draw its figure; returns the correlations."""
+    """Print an attribute's numbers and draw its figure. Returns the correlations."""
     from bias_pipeline.people.anonymous import (
         correlations,
         figure_of,

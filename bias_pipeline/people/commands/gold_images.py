@@ -1,4 +1,4 @@
-"""Draws the photos that raters label so that a machine's labels can be corrected."""
+"""Draws the photos that raters label, so that errors in a machine's labels can be corrected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEEDED = ("folder", "attribute", "machine", "captions")
 
 
 def check_gold_size(options: Namespace) -> None:
-    """Refuse options that contradict a draw of gold images."""
+    """Refuse options that cannot be used when photos are drawn."""
     if options.gold_size is None:
         if options.machine:
             raise UsageError("--machine goes with --gold-size N")
@@ -34,7 +34,7 @@ def check_gold_size(options: Namespace) -> None:
 
 
 def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, float]:
-    """The chance of being drawn, by drawn image; in half of the images caption and label differ."""
+    """For each drawn image, its chance to be drawn. In half, caption and label disagree."""
     here = machine_labelled(options)
     corpus = here.corpus()
     shown = {short_id(image) for image in photos}

@@ -1,4 +1,4 @@
-"""Commands that serve pages from this machine: ``rate`` asks raters, ``browse`` shows runs."""
+"""Commands that serve web pages from this machine: ``rate`` asks raters, ``browse`` shows runs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def token_of(options: Namespace) -> str:
 
 
 def hosts_of(options: Namespace) -> frozenset[str]:
-    """The host names that may call the page, without ports."""
+    """The host names by which the pages may be requested, without ports."""
     return _HERE | ({options.host.lower()} if options.host else frozenset())
 
 
@@ -182,7 +182,7 @@ def rate_parser() -> Parser:
 
 
 def rate_command(words: Sequence[str]) -> int:
-    """Serve the pages of ``rate`` until the process is ended, or print raters' agreement."""
+    """Serve the pages of ``rate`` until the process ends, or print how much raters agree."""
     words, settings = without_settings(words)
     options = rate_parser().parse_args(words)
     if options.gather:
@@ -229,7 +229,7 @@ def _check(options: Namespace) -> None:
 
 
 def _check_pairs(options: Namespace) -> None:
-    """Refuse options that contradict a study of pairs."""
+    """Refuse options that cannot be used in a study of pairs."""
     others = (
         *("folder", "captions", "attribute", "answers", "ordinal", "mask_captions"),
         *("image_masking", "crop", "regions"),
@@ -363,14 +363,14 @@ def browse_command(words: list[str]) -> int:
 
 @dataclass(frozen=True)
 class ScoredFiles:
-    """Reads the captions and pictures that a run scored, from the files that its manifest names."""
+    """Reads the captions and pictures that a run scored, from the files in its manifest."""
 
     # A folder whose files of the same name are read instead; None: no such folder
     data: Path | None = None
     photos: Mapping[str, Path] = field(default_factory=dict)  # photos by image id
 
     def __call__(self, result: Result) -> CaptionsBehind:
-        """The captions and pictures that a run scored, before their digest is checked."""
+        """Read the captions and pictures that a run scored. Their checksum is not checked yet."""
         from bias_pipeline.people.web.captions_behind import CaptionsBehind
 
         given = result.facts.overrides
@@ -394,7 +394,7 @@ class ScoredFiles:
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _with_moved_file(self, word: str) -> str:
-        """An override that replaces a moved file by the file of the same name in the folder."""
+        """An override that points to a moved file: the file with the same name in the folder."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"
@@ -404,7 +404,7 @@ class ScoredFiles:
         return f"{key}={quote_value(str((self.data / name).absolute()))}"
 
     def _moved_root(self, words: Sequence[str]) -> list[str]:
-        """The override that gives the data set its moved folder, if it has a folder."""
+        """The override that gives the data set its new folder, if it has a folder."""
         if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
             return []
         return [f"dataset.root={quote_value(str(self.data.absolute()))}"]

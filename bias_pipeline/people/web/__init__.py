@@ -1,1 +1,1 @@
-"""The pages of rate and browse."""
+"""The web pages of the commands ``rate`` and ``browse``."""

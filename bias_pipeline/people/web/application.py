@@ -1,4 +1,4 @@
-"""The web server: templates, forms, and guards against other sites, strangers and idle clients."""
+"""The web server: templates, forms, and protection from other sites, strangers and idle clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bias_pipeline.io.terminal import print_out
 
 @cache
 def templates() -> Environment:
-    """The templates; each template is compiled once, and all inserted texts are escaped."""
+    """The templates. Each template is compiled once, and all inserted texts are escaped."""
     return Environment(
         loader=PackageLoader("bias_pipeline.people.web"),
         autoescape=True,
@@ -41,7 +41,7 @@ def templates() -> Environment:
 
 
 def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """A page that serves a file from the folder of the templates."""
+    """A page that returns a file from the templates' folder."""
     content = files("bias_pipeline.people.web").joinpath("templates", name).read_text("utf-8")
 
     async def read(request: Request) -> Response:
@@ -67,9 +67,9 @@ _MOST_DIGITS = 9
 
 
 class Guard:
-    """Answers only requests that use this server's name and come from its own pages.
+    """Answers only requests that name this server and come from its own pages.
 
-    The headers of an answer forbid a page to do much.
+    The headers of answers restrict what a page may do in the browser.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
@@ -97,7 +97,7 @@ class Guard:
 
 
 def _is_foreign(request: Request) -> bool:
-    """Whether a page of another site sends a form or embeds our page; links are allowed."""
+    """Whether another site's page sends a form or embeds our page. Links are allowed."""
     headers, reads = request.headers, request.method in _READS
     site = headers.get("sec-fetch-site", "none")
     if site not in ("same-origin", "none"):
@@ -108,10 +108,10 @@ def _is_foreign(request: Request) -> bool:
 
 
 class TokenGate:
-    """Lets in visitors whose link has the token; a cookie identifies them later.
+    """Admits visitors whose link has the token. Later a cookie identifies them.
 
-    The browser also sends the cookie for links from other pages (``lax``). So a link must not
-    change anything that the cookie guards.
+    The browser also sends the cookie if a visitor follows a link from another site (``lax``). So
+    following a link must not change any data.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -135,7 +135,7 @@ class TokenGate:
 
 
 def _name(host: str) -> str:
-    """A host without its port.
+    """The name of a host, without the port.
 
     Example:
         >>> _name("127.0.0.1:8000"), _name("[::1]:80"), _name("LocalHost")
@@ -146,7 +146,7 @@ def _name(host: str) -> str:
 
 
 def form_token(visit: str) -> str:
-    """The token that every form of a visit contains; another site cannot know this token."""
+    """The token in every form that a visitor gets. Other sites cannot know the token."""
     return hashlib.sha256(f"form {visit}".encode()).hexdigest()
 
 
@@ -180,7 +180,7 @@ _PIECE = 65_536  # bytes; the next piece is sent when most of this piece has bee
 
 
 class Picture(Response):
-    """A JPEG that the browser may keep for some seconds."""
+    """A JPEG that the browser may cache for some seconds."""
 
     media_type = "image/jpeg"
 
@@ -238,7 +238,7 @@ def serve(
     about: str,
     stop: str,
 ) -> None:
-    """Print the link and serve the pages until the process is ended."""
+    """Print the link, and serve the pages until the process ends."""
     import uvicorn
 
     link = f"http://{host}:{listener.getsockname()[1]}/"
@@ -268,11 +268,11 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: clos
 
 
 class Connection(H11Protocol):
-    """A connection that ends after some seconds without a request.
+    """A connection that is closed after some seconds without a request.
 
-    A browser keeps several connections open, even if it asks for little. If there are too many
-    connections, the server closes the connection that has been idle longest. A new connection is
-    refused only if all others are being answered.
+    A browser keeps several connections open, even if it sends few requests. If there are too many
+    connections, the server closes the one that has been idle longest. A new connection is refused
+    only if all others are in use.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -300,7 +300,7 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer 400 to a request that is not HTTP, and stop any answer that is being sent."""
+        """Send status 400 if a request is not HTTP, and stop an answer that is being sent."""
         if self._is_idle:
             super().send_400_response(msg)
         else:

@@ -1,4 +1,4 @@
-"""Collects the images behind a run's numbers, with captions, marks, guesses and shares."""
+"""Collects the images behind a run's numbers, with their captions and what attackers guessed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Evidence:
 
     @cached_property
     def rows(self) -> IntArray:
-        """(N,) the row of each image in the corpus; -1 if the row is unknown."""
+        """(N,): the row of each image in the corpus, or -1 if it is unknown."""
         if self.captions is None:
             return np.full(0 if self.scores is None else len(self.scores.ids), -1)
         if self.scores is None:
@@ -83,14 +83,14 @@ class Evidence:
 
     @cached_property
     def group(self) -> IntArray:
-        """(N,) the group of each image, which is below 0 for images of no group."""
+        """(N,): the group of each image; negative for images of no group."""
         if self.captions is None:
             return np.empty(0, np.int64) if self.scores is None else self.scores.truth
         codes = self.captions.corpus.groupings[self.captions.attribute.name].codes
         return codes[self.rows]
 
     def places_of(self, ids: Sequence[str]) -> IntArray:
-        """The places of images in this run; -1 for an image that the run lacks."""
+        """The positions of images in this run, or -1 for an image that is not in the run."""
         places: Iterable[int] = range(len(self))
         if self.scores is not None:
             wanted = pa.array(ids, pa.string())
@@ -100,14 +100,14 @@ class Evidence:
         return np.array([of_id.get(image, -1) for image in ids], np.int64)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) how much each image adds to a part, or None if the part is not a sum over images."""
+        """(N,): how much each image adds to a number, or None if it is not a sum over images."""
         relation = self.result.facts.config.get("relation", "difference")
         if self.scores is None or (part == "score" and relation != "difference"):
             return None
         return self.scores.shares(part)
 
     def part(self, view: View) -> str:
-        """The part whose images a view shows, without ``paired``; the score by default."""
+        """The number (without ``paired``) whose images a view shows. By default, the score."""
         usual = "model" if self.shares("score") is None and self.scores is not None else "score"
         part = (view["part"] or usual).removesuffix(":paired")
         _index_of(part, SUMS)
@@ -118,7 +118,7 @@ class Evidence:
         return values.get(f"{part}:paired", values.get(part, math.nan))
 
     def places(self, view: View) -> IntArray:
-        """The images that a view shows, in the order of the view."""
+        """The positions of the images that a view shows, in the order of the view."""
         part = self.part(view)
         keep = np.ones(len(self), bool)
         for name in FILTERS:
@@ -131,7 +131,7 @@ class Evidence:
         return "image" if self.shares(part) is None else "-share"
 
     def _order(self, name: str, part: str) -> IntArray | None:
-        """(N,) the places of all images in a given order, or None for the order of their ids."""
+        """(N,): the positions of all images in a given order. None means sorted by id."""
         if name not in ORDERS:
             raise HTTPException(400, f"sort={name} is unknown; choose {', '.join(ORDERS)}")
         if name == "image":
@@ -143,7 +143,7 @@ class Evidence:
         return self.scores.order(by, descending=name.startswith("-"))
 
     def _fitting(self, name: str, wanted: str) -> BoolArray:
-        """(N,) whether a filter leaves each image."""
+        """(N,) flags: true for the images that pass a filter."""
         if name == "group":
             return self.group == _index_of(wanted, self.groups)
         if name == "guess":
@@ -174,7 +174,7 @@ class Evidence:
         return (named >= 0) & (self.group >= 0) & ((named == self.group) == (which == "right"))
 
     def concepts(self, view: View) -> frozenset[str]:
-        """The concepts by which a view filters captions; empty without such a filter."""
+        """The concepts by which a view filters captions; empty if it has no such filter."""
         if self.captions is None:
             return frozenset()
         table = self.captions.concepts
@@ -194,7 +194,7 @@ def _index_of(name: str, names: Sequence[str]) -> int:
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
-    """The guesses of a run's attackers, added up by image, or None if scores are not sums."""
+    """For each image, the sum of attackers' guesses, or None if scores are not sums over images."""
     node = mapping_in(result.facts.config, "scoring")
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
@@ -238,7 +238,7 @@ def predictions_path(result: Result, root: Path) -> Path | None:
 
 @lru_cache(64)
 def _checksum(path: Path, *_: int) -> str:
-    """The checksum of a file, read once for each version (time of writing, size, inode)."""
+    """The checksum of a file, computed again if modification time, size or inode changed."""
     return sha256_of(path)
 
 
@@ -297,7 +297,7 @@ class ShownImages:
         ]
 
     def captions(self, places: IntArray) -> list[ShownCaption | None]:
-        """The captioner's caption of each image, or None for an image without a caption."""
+        """The captioner's caption of each image, or None if the image has no caption."""
         present = places[places >= 0]
         made = iter(self._captions(present))
         return [next(made) if place >= 0 else None for place in places.tolist()]
@@ -342,7 +342,7 @@ class ShownImages:
         return self.word_votes.mark(words, group)
 
     def _people(self, places: IntArray) -> list[list[list[tuple[str, int]]]]:
-        """The human captions of each image, in which words that name a group are marked."""
+        """The human captions of each image. Words that name a group are marked."""
         captions = self.evidence.captions
         if captions is None:
             return [[] for _ in places]
@@ -357,7 +357,7 @@ Marked = Sequence[tuple[str, int]]  # words with their strength, -2 to 2; 0 is n
 
 @dataclass(frozen=True)
 class WordVotes:
-    """How much each n-gram adds to the log-odds of a group, read from ``analysis words``."""
+    """How much each n-gram adds to the log-odds of a group, as ``analysis words`` computed it."""
 
     groups: tuple[str, ...]  # the groups of the attribute
     # By n-gram, (1,) towards the second of two groups, or (K,) towards each group
@@ -365,10 +365,11 @@ class WordVotes:
     order: int  # of the longest n-gram
 
     def mark(self, words: Sequence[str], group: str) -> Marked:
-        """A caption's words, with marks that say how much they add to the log-odds.
+        """The words of a caption, with numbers that say how much each adds to the log-odds.
 
-        If there are two groups, a negative mark means the first group and a positive mark means the
-        second group. If there are more groups, a positive mark means the given group.
+        If there are two groups, a negative number speaks for the first group and a positive number
+        for the second group. If there are more groups, a positive number speaks for the given
+        group.
         """
         parts = word_parts(words, self.votes, self.order)
         of_group = len(self.groups) > 2 and group in self.groups
@@ -377,7 +378,7 @@ class WordVotes:
 
 
 def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
-    """The words that ``analysis words`` wrote for a run, or None if there is no such file."""
+    """Read what the command ``analysis words`` wrote for a run, or return None."""
     path = root / f"words-{run_id}.csv"
     if not path.is_file():
         return None

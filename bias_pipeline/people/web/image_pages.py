@@ -1,4 +1,4 @@
-"""The pages of ``browse`` about images: a page for a number, and a page for one image."""
+"""The pages of the command ``browse`` about images: all images of a number, and one image."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ class ImagePages:
         ]
 
     def prepare(self, result: Result) -> tuple[Future[ImageScores | None], Future[CaptionsBehind]]:
-        """Begin to read the data for the pages of a run's images, so that nobody must wait."""
+        """Begin to read the data for pages about a run's images, so that nobody must wait later."""
         key = (result.run_id, (result.facts.files or {}).get(EXCLUSIVE))
         scores = self._scores.start(key, partial(self._read_scores, result))
         return scores, self._library.start(result)
 
     def _read_scores(self, result: Result) -> ImageScores | None:
-        """The guesses of a run, added up by image and sorted in the order of the first view."""
+        """For each image of a run, the sum of guesses, sorted in the order of the first view."""
         scores = scores_of(result, self._folder.store.root)
         Evidence(result, scores, None).places(View("", {}))
         return scores
@@ -187,7 +187,7 @@ class ImagePages:
         return ShownImages(evidence, part, words, concepts)
 
     def _others(self, result: Result) -> list[Result]:
-        """Runs of the same metric on other captions of the same data set."""
+        """Other runs of the same metric, on the same data set but other captions."""
         names = ("metric", "attribute", "dataset")
         row = result.rows[0]
         return [
@@ -206,7 +206,7 @@ def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:
-    """The sums over shown and over all images, and whether the second is the run's number."""
+    """The sum over shown images, the sum over all images, and whether it is the run's number."""
     total = float(np.nansum(shares))
     return {
         "shown": float(np.nansum(shares[places])),

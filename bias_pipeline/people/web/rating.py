@@ -1,4 +1,4 @@
-"""The pages of ``rate``: consent, one page for each item, and the end."""
+"""The pages of the command ``rate``: consent, one page for each item, and the end."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class RatingPages:
         return content
 
     def _next_address(self, rater: str, after: int = 0) -> str:
-        """The address of the first item without an answer, counted from a place."""
+        """The address of the next item without an answer, from a given position."""
         order = self._order(rater)
         places = [*range(after + 1, len(order) + 1), *range(1, after + 1)]
         for place in places:
@@ -234,7 +234,7 @@ class RatingPages:
         return "/end"
 
     def _nearest_place(self, rater: str, place: int, step: int) -> int:
-        """The nearest place before (-1) or after (1) that can be shown; 0 if there is none."""
+        """The nearest position before (-1) or after (1) that can be shown. 0 if there is none."""
         order = self._order(rater)
         places = range(place + step, len(order) + 1 if step > 0 else 0, step)
         return next((other for other in places if order[other - 1] not in self.unreadable), 0)
@@ -243,7 +243,7 @@ class RatingPages:
         return request.cookies.get(self.cookie, "")
 
     def _visitor(self, request: Request) -> tuple[str, int]:
-        """The rater who sends a request, and the place of the item that the request is about."""
+        """The rater who sends a request, and the position of the requested item."""
         rater = self.store.rater(self._visit(request))
         if rater is None:
             raise HTTPException(403, "please begin at the first page")
@@ -270,7 +270,7 @@ def _redirect(address: str) -> Response:
 
 
 def _picture_key(visit: str, image: str) -> str:
-    """The key in a picture's address, which differs between raters in one browser."""
+    """The key in a picture's address. Raters who share a browser have different keys."""
     return _digest("picture", f"{visit} {image}")
 
 

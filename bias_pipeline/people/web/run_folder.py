@@ -1,4 +1,4 @@
-"""Reads the runs of a folder again if they changed, and makes the table of headlines."""
+"""Reads the runs in a folder again if they changed, and makes a table of their main numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RunFolder:
             raise DataError(f"{root} contains no finished run{why}; run one first")
 
     def refresh(self) -> None:
-        """Read the runs that are new or that have changed since the last call."""
+        """Read the runs that are new or have changed since the last call."""
         begun = time.monotonic()
         with self._lock:
             if self._looked > begun:  # another request looked while this one waited
@@ -95,7 +95,7 @@ class RunFolder:
         self._folders = folders
 
     def _with_settings(self, results: Iterable[Result]) -> dict[str, Result]:
-        """Results with the settings in which they differ; only groups that changed are compared."""
+        """Add the settings in which results differ. Unchanged groups are not compared again."""
         members: defaultdict[tuple[str, ...], list[Result]] = defaultdict(list)
         for result in results:
             members[tuple(getattr(result.rows[0], name) for name in _OF_ONE_GROUP)].append(result)
@@ -109,7 +109,7 @@ class RunFolder:
         return {result.run_id: by_id[result.run_id] for result in results}
 
     def _folder(self, name: str) -> SeenFolder:
-        """A folder that may contain a run, and is read only after a change."""
+        """Read a folder that may contain a run, if it has changed."""
         path, known = self.store.root / name, self._folders.get(name)
         try:
             about = (path / RESULT).lstat()
@@ -134,7 +134,7 @@ class RunFolder:
 
 
 def version_note(result: Result) -> str:
-    """A sentence if the installed version of the metric gives other numbers; otherwise empty."""
+    """A sentence if the installed version of the metric gives other numbers; else empty."""
     row = result.rows[0]
     info = info_of(row.metric)
     if info is not None and info.version == row.metric_version:
@@ -162,12 +162,12 @@ class RunLine:
 
     @property
     def part(self) -> str:
-        """The name of the headline; empty for the usual headline."""
+        """The name of the main number; empty if it is ``score``."""
         return "" if self.row.part == SCORE else ARROWS.get(self.row.part, self.row.part)
 
     @property
     def settings(self) -> str:
-        """The settings that differ between runs of the same metric, attribute and data set."""
+        """The settings in which runs of the same metric, attribute and data set differ."""
         return label(self.result)
 
     @property
@@ -180,12 +180,12 @@ class RunLine:
 
     @property
     def mark(self) -> str:
-        """A sign after a captioner that is not known to be trained on this data set."""
+        """A sign after a captioner that may have been trained on other data."""
         return "" if training_of(self.result) else " †"
 
     @cached_property
     def text(self) -> str:
-        """All text that a search looks through, in lower case."""
+        """All text in which a search looks, in lower case."""
         names = [getattr(self.row, name) for name in (*CHOSEN, "part")]
         return " ".join([*names, self.settings, self.result.run_id, self.day]).lower()
 
@@ -203,19 +203,19 @@ _KEYS: Mapping[str, Callable[[RunLine], Any]] = {
 
 
 def number_of(row: Row, result: Result) -> NumberCell:
-    """A number in the form of tables; a headline also has an arrow."""
+    """A number, formatted for tables. A main number also has an arrow."""
     arrow = pointing(row, result) if row.part in HEADLINES else ""
     tone = _TONES.get(arrow, "") if "lower is fairer" in result.facts.metric.direction else ""
     return NumberCell.of_row(row, arrow, tone)
 
 
 def headline_rows(result: Result) -> list[Row]:
-    """The headline rows of a run, or its first row if it has no headline."""
+    """The rows of a run's main numbers, or its first row if it has none."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
 
 
 def shown_lines(lines: Sequence[RunLine], view: View) -> list[RunLine]:
-    """The lines that a view shows, in the order of the view."""
+    """The rows that a view shows, in the order of the view."""
     words = view["find"].lower().split()
     fitting = [
         line

@@ -1,4 +1,4 @@
-"""Reads slow files once for all pages that need them, while other pages are served."""
+"""Reads slow files once for all pages that need them, without blocking other pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_KEPT = 8  # results in memory
 
 
 class SharedReads(Generic[T]):
-    """Reads in its own threads, with the latest request first, and stores some results."""
+    """Reads files in its own threads, the latest request first, and stores some results."""
 
     def __init__(self, size: Callable[[T], int], most: int) -> None:
         self._size, self._most = size, most
@@ -32,7 +32,7 @@ class SharedReads(Generic[T]):
         self._threads: list[threading.Thread] = []
 
     def start(self, key: Hashable, read: Callable[[], T]) -> Future[T]:
-        """Begin to read unless the read has begun before; a failed read is tried again."""
+        """Begin to read, unless it has begun already. If it failed, try again."""
         with self._lock:
             known = self._reads.pop(key, None)
             if known is None or (known.done() and known.exception() is not None):
@@ -50,7 +50,7 @@ class SharedReads(Generic[T]):
             _read_next(self._waiting)
 
     def _forget(self) -> None:
-        """Forget the results that were requested longest ago."""
+        """Delete the results that were requested longest ago."""
         total = 0
         done = [(key, read) for key, read in self._reads.items() if read.done()]
         for number, (key, read) in enumerate(reversed(done)):
@@ -60,7 +60,7 @@ class SharedReads(Generic[T]):
 
 
 def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
-    """Do the read that was requested last; while the thread waits, it stores no result."""
+    """Do the latest request. A waiting thread keeps no result in memory."""
     future, read = waiting.get()
     try:
         future.set_result(read())

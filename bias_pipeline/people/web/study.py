@@ -1,4 +1,4 @@
-"""The questions to raters and their answers; each answer is on disk before the next page."""
+"""The questions to raters, and the answers. Each answer is saved before the next page is shown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RatingQuestion:
 
     @property
     def values(self) -> dict[str, str]:
-        """The text on the button of each stored value.
+        """For each answer as it is stored, the text on its button.
 
         Example:
             >>> RatingQuestion("Emotion?", "emotion", ("awe", "something_else")).values
@@ -61,7 +61,7 @@ class RatingQuestion:
 
 @dataclass(frozen=True)
 class Study:
-    """A question about pictures, captions or both, or about pairs of captions."""
+    """A study: a question about pictures, captions or both, or about pairs of captions."""
 
     question: RatingQuestion  # the question about each item
     photos: Mapping[str, Path]  # files by image id; empty if only captions are shown
@@ -78,13 +78,13 @@ class Study:
 
     @cached_property
     def images(self) -> tuple[str, ...]:
-        """The ids of all items, in the study's order."""
+        """The ids of all items, in the order of the study."""
         shown = [set(items) for items in (self.photos, self.captions) if items]
         return tuple(sorted(set.intersection(*shown), key=id_key)[: self.limit])
 
     @cached_property
     def settings(self) -> dict[str, object]:
-        """The settings that must stay the same while answers are collected."""
+        """The settings that must not change while answers are collected."""
         shown: list[tuple[str | None, ...]] = [
             (image, self.captions.get(image), *filter(None, [self.beside.get(image)]))
             for image in self.images
@@ -105,13 +105,13 @@ class Study:
         return hashlib.sha256(self.consent.encode()).hexdigest()
 
     def order(self, rater: str) -> tuple[str, ...]:
-        """The order of the items for a rater, which depends only on the rater's name."""
+        """The order of items for a rater, which depends only on the rater's name."""
         return tuple(
             sorted(self.images, key=lambda i: hashlib.sha256(f"{rater}\0{i}".encode()).digest())
         )
 
     def picture(self, image: str) -> bytes:
-        """An image as a JPEG of at most 1600 pixels in width and height, without metadata."""
+        """An image as a JPEG of at most 1600 x 1600 pixels, without metadata."""
         photo = self.read(self.photos[image])
         photo.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
         content = BytesIO()
@@ -136,11 +136,11 @@ class Rating:
 
 
 class NameTakenError(Exception):
-    """The error for a name that another rater has."""
+    """The error if another rater already has the name."""
 
 
 class AnswerStore:
-    """The folder of a study and its answers; one process at a time may use the folder."""
+    """The folder of a study's answers. Only one process at a time may use the folder."""
 
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder, self.study = folder, study
@@ -164,7 +164,7 @@ class AnswerStore:
             self._files = opened.pop_all()
 
     def _read(self) -> None:
-        """Read the answers of earlier processes if they belong to the same study."""
+        """Read the answers that earlier processes stored, if they belong to the same study."""
         self._check_settings()
         write_file(self.folder / GOLD, json.dumps(self.study.gold).encode(), sync=True)
         self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
@@ -194,13 +194,13 @@ class AnswerStore:
             )
 
     def close(self) -> None:
-        """Write the whole table, and release the folder for other processes."""
+        """Write the table of all answers, and release the folder for other processes."""
         with contextlib.suppress(ResourceError):  # each start makes the table from the log
             self._write_table()
         self._files.close()
 
     def join(self, rater: str, code: str) -> tuple[str, str]:
-        """Admit a rater who is new or has the code; returns the visit's token and a new code."""
+        """Admit a rater who is new or knows the code. Returns a token, and a new rater's code."""
         with self._writing:
             known = self._raters.get(rater)
             fresh = "" if known else secrets.token_hex(4)
@@ -215,14 +215,14 @@ class AnswerStore:
             return token, fresh
 
     def rater(self, token: str) -> str | None:
-        """The rater with this token, or None if no rater has it."""
+        """The rater with this token, or None if no rater has the token."""
         digest = _digest(token)
         return next(
             (name for name, entry in self._raters.items() if digest in entry["visits"]), None
         )
 
     def value(self, rater: str, image: str) -> str | None:
-        """The answer of a rater, or None before the rater's answer."""
+        """The answer of a rater, or None if the rater has not answered yet."""
         rating = self._answers.get((rater, image))
         return None if rating is None else rating.value
 
@@ -230,7 +230,7 @@ class AnswerStore:
         return self._counts[rater]
 
     def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
-        """Store an answer in place of an earlier answer; at the end it is on disk."""
+        """Store an answer, which replaces an earlier one. On return, it is on disk."""
         with self._writing:
             if self.value(rater, image) != value:  # else the page was sent twice
                 self._put(rater, image, value, seconds)
@@ -257,7 +257,7 @@ class AnswerStore:
                 self._write_table()
 
     def _check_log(self) -> None:
-        """Refuse to continue if somebody else changed the log; answers then go to another file."""
+        """Refuse to continue if somebody else changed the log. Answers then go to another file."""
         if self._rescue is None and self._is_log_ours():
             return
         if self._rescue is None:
@@ -276,7 +276,7 @@ class AnswerStore:
         )
 
     def _is_log_ours(self) -> bool:
-        """Whether the log is still the file that we write, without text by others."""
+        """Whether the log is still the file that we write, and nobody else has added text."""
         try:
             named = (self.folder / LOG).stat()
         except OSError:
@@ -285,11 +285,11 @@ class AnswerStore:
         return os.path.samestat(named, opened) and opened.st_size == self._size
 
     def ratings(self) -> list[Rating]:
-        """All answers, sorted by rater; a rater's answers are in the order of the first answers."""
+        """All answers, sorted by rater, and then by when the rater first answered the item."""
         return sorted(self._answers.values(), key=lambda rating: rating.rater)
 
     def _write_table(self) -> None:
-        """Write all answers as a table that data sets read; a long table is written less often."""
+        """Write all answers as a table for data sets. A long table is written less often."""
         started = time.monotonic()
         gold, chances = self.study.gold, self.study.chances
         lines = [
@@ -332,7 +332,7 @@ def _raters(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_ratings(folder: Path) -> list[Rating]:
-    """The last answer of each rater on each item."""
+    """Read the last answer of each rater about each item."""
     path = folder / LOG
     content = path.read_bytes() if path.is_file() else b""
     last: dict[tuple[str, str], Rating] = {}
@@ -355,7 +355,7 @@ DELIVERIES = "deliveries.jsonl"
 
 
 class Deliveries:
-    """Records which pictures were sent; a line that a kill or a full disk cut is ignored."""
+    """Records which pictures were sent. Incomplete lines in the record are ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -369,7 +369,7 @@ class Deliveries:
         return (visit, image) in self._known
 
     def add(self, visit: str, image: str) -> None:
-        """Record that a picture was sent; without a record, a restart shows the picture again."""
+        """Record that a picture was sent, since otherwise a restart would show it again."""
         if self.has(visit, image):
             return
         self._known.add((visit, image))

@@ -1,8 +1,8 @@
 """Summarises the answers of a study.
 
-For all studies, the module finds the agreement of raters, how many known answers they gave, and how
-often labels are wrong. For pairs of captions, it finds which person is treated differently, and how
-metrics' numbers correlate with the raters' share.
+For all studies, the module computes how much raters agree, how often they gave the known answers,
+and how often labels are wrong. For pairs of captions, it says how often raters think that a person
+is treated differently, and how this share correlates with the numbers of metrics.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _Z = 1.96
 
 
 def agreement_lines(folder: Path) -> list[str]:
-    """Sentences on the agreement of raters; the function also writes how often labels are wrong."""
+    """Sentences on how much raters agree. Also writes a file on how often labels are wrong."""
     path = folder / STUDY
     if not path.is_file():
         raise ResourceError(f"{folder}: holds no study; start one with rate ... --out {folder}")
@@ -112,7 +112,7 @@ def _coefficients(
 
 
 def _coefficient(agreement: Interval) -> str:
-    """A coefficient in words.
+    """A coefficient with its interval, as text.
 
     Example:
         >>> nan = float("nan")
@@ -126,7 +126,7 @@ def _coefficient(agreement: Interval) -> str:
 
 
 def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
-    """How many of the known answers each rater gave, and how many all raters gave together."""
+    """How often each rater, and all raters together, gave the known answers."""
     by_rater: defaultdict[str, list[bool]] = defaultdict(list)
     by_image: defaultdict[str, list[bool]] = defaultdict(list)
     for rating in (rating for rating in ratings if rating.image_id in gold):
@@ -155,7 +155,7 @@ _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three or more raters (or else of two) show about errors."""
+    """Sentences on errors, from items with three or more answers, or else with two."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
@@ -187,7 +187,7 @@ def _by_several(answers: IntArray) -> IntArray:
 def _stored_errors(
     folder: Path, attribute: str, ratings: Sequence[Rating], groups: Sequence[str]
 ) -> list[str]:
-    """Write how often the majority's label is wrong, if known; returns a sentence on the file."""
+    """Write how often the majority's label is wrong, if known, and return a sentence on it."""
     several = _by_several(_answer_table(ratings, groups))
     if not len(several) or attribute == NO_ATTRIBUTE:
         return []
@@ -200,7 +200,7 @@ def _stored_errors(
 
 
 def _answer_table(ratings: Sequence[Rating], groups: Sequence[str]) -> IntArray:
-    """(N, R) the group that each rater gave each item; -1 without an answer."""
+    """(N, R): the group that each rater chose for each item, or -1 if there is no answer."""
     images = {image: row for row, image in enumerate(dict.fromkeys(r.image_id for r in ratings))}
     raters = {name: column for column, name in enumerate(sorted({r.rater for r in ratings}))}
     answers = np.full((len(images), len(raters)), -1)
@@ -247,14 +247,14 @@ PAIRS_FILE = "pairs.csv"  # the table of a study of pairs
 
 
 class PairStudy(NamedTuple):
-    """A folder with answers about pairs."""
+    """A study in which raters compared pairs of captions."""
 
     first: CaptionPair  # a pair, which names the captioner, the data set and the attribute
     answers: PairAnswers | None  # None if no rater could tell anything
 
 
 def read_pair_study(folder: Path) -> PairStudy | None:
-    """The study in a folder, or None if the study has no pairs."""
+    """Read the study in a folder, or return None if the study is not about pairs."""
     if not (folder / PAIRS_FILE).is_file():
         return None
     pairs = read_pairs(folder / PAIRS_FILE)
@@ -262,7 +262,7 @@ def read_pair_study(folder: Path) -> PairStudy | None:
 
 
 def _ballots(ratings: Sequence[Rating]) -> dict[str, list[str]]:
-    """The answers by image id."""
+    """The answers about each image id."""
     ballots: defaultdict[str, list[str]] = defaultdict(list)
     for rating in ratings:
         ballots[rating.image_id].append(rating.value)
@@ -292,7 +292,7 @@ def pair_lines(folder: Path) -> list[str]:
 
 
 class NumberCorrelation(NamedTuple):
-    """The correlation, over captioners, between a number and the raters' share."""
+    """Over captioners, the correlation of a metric's number with the raters' share."""
 
     name: tuple[str, str, str]  # metric, part, and settings in which its run differs
     correlation: Estimate
@@ -302,7 +302,7 @@ class NumberCorrelation(NamedTuple):
 def number_correlations(
     folders: Sequence[Path], results: Iterable[Result]
 ) -> list[NumberCorrelation]:
-    """The correlation of each headline with the raters' share, over captioners that have both."""
+    """For each main number, its correlation with the raters' share, over captioners."""
     studies = {one: study for one in folders if (study := read_pair_study(one)) is not None}
     shares = _shares(studies)
     if not shares:
@@ -325,7 +325,7 @@ def number_correlations(
 
 
 def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
-    """How often raters say that one caption treats its person differently, by captioner."""
+    """For each captioner, how often raters said that a caption treats its person differently."""
     shares: dict[str, float] = {}
     first = next((study.first for study in studies.values()), None)
     for folder, study in studies.items():

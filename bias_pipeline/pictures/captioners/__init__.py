@@ -1,1 +1,1 @@
-"""Captioners that read a picture and a prompt, and the networks behind them."""
+"""Captioners that read a picture and a prompt, and their networks."""

@@ -1,8 +1,7 @@
-"""Backbones, which turn a picture into a captioner's visual input.
+"""Backbones, which turn a picture into the visual input of a captioner.
 
-The input comes from the pixels, through our network or a published network
-(``encoder.backbone=timm:NAME``). The input can also come from the annotated objects, or from
-objects with their boxes (``encoder.backbone=boxes``).
+Our network or a published network (``encoder.backbone=timm:NAME``) computes the input from pixels.
+Other backbones use the annotated objects, or objects with their boxes (``encoder.backbone=boxes``).
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ class BackboneInputs(ABC):
     """The visual inputs of N captions."""
 
     def fit(self, train: IntArray) -> Self:
-        """A copy that knows only the content of the training part; by default the same inputs."""
+        """A copy that knows only the content of training images. By default, the same inputs."""
         del train
         return self
 
     @abstractmethod
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The (B, ...) arguments of the network of :meth:`Backbone.build`, by their names."""
+        """The arguments (B, ...), by name, for the network that :meth:`Backbone.build` makes."""
 
 
 class Backbone(ABC):
-    """A source of visual inputs, with the network that reads them."""
+    """A source of visual inputs, and the network that reads these inputs."""
 
     needs: ClassVar[str]  # what a data set must have, `pictures` or `objects`
     cache: str | None = None  # folder that caches the inputs; None for no cache
@@ -56,10 +55,10 @@ class Backbone(ABC):
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """All settings that decide the inputs, as plain data."""
+        """All settings that determine the inputs, as plain data."""
 
     def require(self) -> None:  # noqa: B027 - most need nothing
-        """Check, before any work, that all files that the backbone needs are present."""
+        """Check that all files for the backbone are present, before any work is done."""
 
     @abstractmethod
     def digest(self, data: LabelledCaptions) -> str:
@@ -67,11 +66,11 @@ class Backbone(ABC):
 
     @abstractmethod
     def read(self, data: LabelledCaptions) -> BackboneInputs:
-        """The visual inputs, which are computed only once."""
+        """Compute the visual inputs."""
 
     @abstractmethod
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A network with fresh weights, which maps a batch to regions (B, R, ``output_dim``)."""
+        """A network with random weights that maps a batch to regions (B, R, ``output_dim``)."""
 
 
 def pictures_of(data: LabelledCaptions) -> Pictures:
@@ -85,7 +84,7 @@ def pictures_of(data: LabelledCaptions) -> Pictures:
 
 
 class PictureBackbone(Backbone):
-    """A backbone that uses the pictures themselves."""
+    """A backbone whose input depends on the pictures."""
 
     needs: ClassVar[str] = "pictures"
 
@@ -95,7 +94,7 @@ class PictureBackbone(Backbone):
 
 @dataclass(frozen=True)
 class PixelBackbone(PictureBackbone):
-    """A small convolutional network, trained from scratch with the captioner."""
+    """A small convolutional network that is trained from scratch with the captioner."""
 
     side: int  # pixels a side of the square input
     # Channels of the first layer; each following layer has twice as many, up to four times as many
@@ -123,16 +122,16 @@ class PixelInputs(BackboneInputs):
     table: Pixels  # (N, side, side, 3)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``pixels`` (B, 3, side, side) uint8."""
+        """``pixels`` (B, 3, side, side), uint8."""
         return {"pixels": np.ascontiguousarray(self.table[rows].transpose(0, 3, 1, 2))}
 
 
 @dataclass(frozen=True)
 class AnnotationBackbone(Backbone):
-    """Regions without pixels, made of the objects that the data set lists for a picture.
+    """Makes regions without pixels, from the objects that the data set lists for a picture.
 
-    This backbone is ours and not from a paper. With this backbone, the picture metric needs labels
-    and objects but no pictures.
+    This backbone is ours, not from a paper. With this backbone, ImageCaptioner2 needs labels and
+    objects, but no pictures.
     """
 
     needs: ClassVar[str] = "objects"
@@ -168,7 +167,7 @@ def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
 
 
 class NamedObject(NamedTuple):
-    """An object's name and, if its place is known, :data:`N_NUMBERS` numbers in [0, 1] for it."""
+    """The name of an object and, if its box is known, :data:`N_NUMBERS` numbers in [0, 1]."""
 
     name: str
     place: tuple[float, ...] = ()
@@ -176,7 +175,7 @@ class NamedObject(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ObjectInputs(BackboneInputs):
-    """The objects in the image of each of N captions, by name."""
+    """The names of the objects in the image of each of N captions."""
 
     objects: Sequence[tuple[NamedObject, ...]]
     known: frozenset[str]  # names that have a vector; other names are ignored
@@ -186,7 +185,7 @@ class ObjectInputs(BackboneInputs):
         return cls(objects, frozenset(item.name for line in objects for item in line))
 
     def fit(self, train: IntArray) -> Self:
-        """A copy that knows only the objects in the training part."""
+        """A copy that knows only the objects in training images."""
         known = frozenset(item.name for row in train.tolist() for item in self.objects[row])
         retained = [tuple(item for item in line if item.name in known) for line in self.objects]
         return type(self)(retained, known)
@@ -197,7 +196,7 @@ class ObjectInputs(BackboneInputs):
 
     @cached_property
     def numbers(self) -> IntArray:
-        """(N, R) the objects' numbers from 1 on, padded; an image without objects has "nothing"."""
+        """(N, R): the objects' numbers, from 1 on, padded. Without objects, "nothing" is listed."""
         number = {name: place for place, name in enumerate(self.names, 1)}
         table = np.full((len(self.objects), max([1, *map(len, self.objects)])), NOTHING, np.int64)
         for row, line in zip(table, self.objects, strict=True):
@@ -214,10 +213,10 @@ VERSION = 1  # raise it whenever any region changes
 
 @dataclass(frozen=True)
 class PublishedBackbone(PictureBackbone):
-    """Regions from a published vision network: its last grid, or its tokens.
+    """Takes regions from a published vision network: the last feature grid, or the tokens.
 
-    The network is frozen. Its regions are stored as float16 for all seeds, recipes and sides of a
-    metric. A fitted captioner may tune the network, and then reads pixels.
+    The network is frozen. Its regions are stored once, as float16, and used for all seeds and all
+    captions. A fitted captioner may tune the network, and then reads pixels.
     """
 
     name: str  # the network's name in `encoder.backbone`
@@ -258,7 +257,7 @@ class PublishedBackbone(PictureBackbone):
 
 @dataclass(frozen=True, eq=False)
 class RegionInputs(BackboneInputs):
-    """Regions computed by a frozen network."""
+    """Regions that a frozen network computed."""
 
     table: npt.NDArray[np.float16]  # (N, R, D) float16
 
@@ -274,10 +273,10 @@ _DRAWN = 64  # pixels a side of the drawings whose regions are read
 
 @dataclass(frozen=True)
 class BoxBackbone(PictureBackbone):
-    """Regions without pixels, made of the boxes of annotations or of a detector.
+    """Makes regions without pixels, from annotated or detected boxes.
 
-    This backbone is ours and not from a paper; it works without pictures. Objects that an edit
-    hides have no box, so masked people are absent.
+    This backbone is ours, not from a paper. It works without pictures. If masking hides an object,
+    the object has no box, so masked people are absent.
     """
 
     size: int  # how many numbers describe an object
@@ -303,7 +302,7 @@ class BoxBackbone(PictureBackbone):
 
 
 def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
-    """The visible annotated objects of one picture, in the order of the annotations."""
+    """The annotated objects of one picture that are not masked, in the order of the annotations."""
     file = pictures.files[row]
     if file is None:
         return ()
@@ -321,7 +320,7 @@ def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
 
 
 def _place(region: Region) -> tuple[float, ...]:
-    """The place of a region, cut at the picture's edges, and its confidence."""
+    """The box of a region, cut at the edges of the picture, and the region's confidence."""
     height, width = region.size
     left, top, wide, high = region.box
     ends = [left / width, top / height, (left + wide) / width, (top + high) / height]
@@ -333,7 +332,7 @@ def _place(region: Region) -> tuple[float, ...]:
 class BoxInputs(ObjectInputs):
     @cached_property
     def _places(self) -> Float32Array:
-        """(N, R, 5) the places of the objects, which are 0 where a place is unknown."""
+        """(N, R, 5): the boxes and confidences of objects. Unknown boxes are 0."""
         places = np.zeros((*self.numbers.shape, N_NUMBERS), np.float32)
         for row, line in zip(places, self.objects, strict=True):
             for column, item in enumerate(line):

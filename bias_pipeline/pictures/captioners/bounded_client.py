@@ -1,4 +1,4 @@
-"""A client of the library openai that limits how much of an answer is read."""
+"""A client, made with the library openai, that limits how much of an answer is read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NOT_COPIED = ("content-encoding", "content-length", "content-type", "transfer-e
 
 
 class UnfitAnswerError(Exception):
-    """The error for an answer that is not read completely.
+    """The error for an answer that cannot be read completely.
 
-    The message stands after the server's name.
+    The message is shown after the server's name.
     """
 
 
 def bounded_client(**settings: Any) -> Any:
-    """A client whose answers have limited size, are decompressed, and are in UTF-8."""
+    """Make a client that limits and decompresses answers, and converts them to UTF-8."""
     import openai
 
     class Client(openai.DefaultAsyncHttpxClient):
@@ -67,7 +67,7 @@ async def _content(response: Any) -> bytes:
 
 
 def _as_utf8(content: bytes, charset: str | None) -> bytes:
-    r"""A text in UTF-8, from the encoding that the server names, if this is one for texts.
+    r"""Convert a text to UTF-8 from the encoding that the server names, if it is for texts.
 
     Example:
         >>> _as_utf8(b"caf\xe9", "latin-1").decode(), _as_utf8(b"a cat", "rot13")

@@ -1,7 +1,7 @@
-"""Talks to a server of chat completions: asks about photos, handles answers and failures.
+"""Talks to a server of chat completions: asks about photos, and handles answers and failures.
 
-Answers become captions, with notes on incomplete answers. After a failure, the request is sent
-again, or the photo is left out, or the work ends.
+Answers are turned into captions, with notes on incomplete answers. After a failure, the request is
+sent again, the photo is left out, or the program stops.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _QUALITY, _LONGEST_OF_JPEG = 95, 65_500
 
 @dataclass(frozen=True)
 class ChatServer:
-    """A server and one of its models.
+    """A server, and one of the models that it offers.
 
     Example:
         >>> server = ChatServer("http://127.0.0.1:8000/v1", "qwen")
@@ -71,7 +71,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """The name of the server's machine, which identifies runs because ports change."""
+        """The host name of the server. Runs are identified without the port, since ports change."""
         return urlsplit(self.url).hostname or ""
 
     @property
@@ -83,7 +83,7 @@ class ChatServer:
 
     @property
     def settings(self) -> dict[str, object]:
-        """The settings that decide the captions, without the decoding."""
+        """The settings that determine the captions, except how captions are decoded."""
         return {
             "request": VERSION,
             "server": "localhost" if self.is_here else self.host,
@@ -92,7 +92,7 @@ class ChatServer:
         }
 
     def upload_notice(self, *, has_key: bool) -> str | None:
-        """A notice that photos leave this machine, or None if photos stay."""
+        """A notice that photos leave this machine, or None if photos stay here."""
         if self.is_here:
             return None
         open_to_all = "" if self.url.startswith("https:") else ", without encryption"
@@ -100,7 +100,7 @@ class ChatServer:
         return f"photos leave this machine: they are sent to {self.host}{open_to_all}{key}"
 
     def question(self, picture: str, decoding: Decoding, sample: int) -> dict[str, Any]:
-        """The body of a request, without the limit on the caption's length."""
+        """The body of a request, without the limit on the length of the caption."""
         content = [
             {"type": "image_url", "image_url": {"url": picture}},
             {"type": "text", "text": decoding.prompt},
@@ -132,14 +132,14 @@ class AnsweredCaptions(list[str]):
 
 
 class AnswerCounts:
-    """Collects incomplete answers and their images; several threads may use it."""
+    """Counts incomplete answers, and collects their images. Several threads may use it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._images: dict[str, list[str]] = {}
 
     def captions(self, image: str, answers: Sequence[Answer]) -> AnsweredCaptions:
-        """The captions of a photo; a caption is empty if the model gave none."""
+        """The captions of a photo. If the model gave no caption, the caption is empty."""
         failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
         if failed:
             raise UnreadableError(failed[0], lasting=False)
@@ -155,7 +155,7 @@ class AnswerCounts:
         return captions
 
     def sentences(self) -> list[str]:
-        """Sentences that say how many captions are empty or cut, and why.
+        """Sentences that say how many captions are empty or incomplete, and why.
 
         Example:
             >>> counts = AnswerCounts()
@@ -170,7 +170,7 @@ class AnswerCounts:
 
 
 def _plain_text(text: str) -> str:
-    r"""A text without keys, without half characters, and without blanks at its ends.
+    r"""A text without API keys, lone surrogates, and blanks at the beginning and end.
 
     Example:
         >>> _plain_text(" a dog \ud83d ")
@@ -242,7 +242,7 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
 
 
 def broken_answer(server: ChatServer, fault: str) -> Fault:
-    """The fault in an answer that has status 200 but reports an error and no text on the photo."""
+    """The fault in an answer that has status 200 but no text on the photo."""
     return Fault(f"{server.host} {fault}", attempts=ATTEMPTS_AT_ANSWER, status=200)
 
 
@@ -262,7 +262,7 @@ def not_chat(server: ChatServer) -> UsageError:
 
 
 def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> UsageError | None:
-    """The error for an unknown address or model, or None if the server knows both."""
+    """The error if the server does not know the address or the model, or else None."""
     if models is None:
         if fault.status not in _NO_SUCH_PLACE:
             return None
@@ -280,7 +280,7 @@ def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> Usage
 
 
 def fault_within(response: Any, server: ChatServer) -> Fault | None:
-    """The error in an answer of status 200, which routers send, or None without an error."""
+    """The error that an answer with status 200 reports, or None if there is no error."""
     try:
         body = response.json()
     except (ValueError, RecursionError):
@@ -293,7 +293,7 @@ def fault_within(response: Any, server: ChatServer) -> Fault | None:
 
 
 def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
-    """The fault that causes a response with an error status."""
+    """The fault that a response with an error status reports."""
     detail = _detail(response)
     fields = detail if isinstance(detail, dict) else {"message": detail}
     words = redact(" ".join(str(fields.get("message") or "").split()))[:_SHOWN]
@@ -335,7 +335,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
 
 
 def _wanted_wait(response: Any) -> float:
-    """Seconds until the time in ``Retry-After``, which may be a date; 0 without the header."""
+    """The seconds or the date in the header ``Retry-After``, in seconds from now; else 0."""
     wanted = response.headers.get("retry-after", "")
     try:
         return max(0.0, float(wanted))
@@ -346,7 +346,7 @@ def _wanted_wait(response: Any) -> float:
 
 
 def _detail(response: Any) -> Any:
-    """The server's message in ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
+    """The server's message, from ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
     try:
         body = response.json()
     except (ValueError, RecursionError):
@@ -357,7 +357,7 @@ def _detail(response: Any) -> Any:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and its causes, with the first cause at the end."""
+    """An error and its causes. The original cause comes last."""
     causes = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)

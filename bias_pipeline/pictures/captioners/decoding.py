@@ -1,4 +1,4 @@
-"""Writes captions word by word, by greedy search, beam search or random draws.
+"""Writes captions word by word, with greedy search, beam search or random draws.
 
 Needs PyTorch.
 """
@@ -25,13 +25,13 @@ State = TypeVar("State", bound=DecodingState)
 
 
 class Writer(Protocol[State]):
-    """A network that gives log-probabilities of the next word."""
+    """A network that predicts log probabilities of the next word."""
 
     def initial_state(self, **picture: Tensor) -> State:
         """The state before the first word."""
 
     def step(self, state: State, words: Tensor) -> tuple[State, Tensor]:
-        """Read a word (B,) of each caption; returns (B, V) log-probabilities of the next word."""
+        """Read one word (B,) per caption, and return log probabilities (B, V) of the next word."""
 
 
 @torch.inference_mode()
@@ -44,7 +44,7 @@ def beam_search(
     best: int = 1,
     noise: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> list[list[int]]:
-    """The words of the best captions for each of B pictures, without the end token."""
+    """The words of the best captions for each of B pictures. The end token is left out."""
     first = next(iter(picture.values()))
     n_pictures, device = len(first), first.device
     state = net.initial_state(**picture).take(

@@ -1,7 +1,8 @@
-"""Captioners that this program fitted, with their folder, captions and answers.
+"""Captioners that this program fitted: reads their folders, writes captions, predicts answers.
 
-A folder has weights (safetensors), configuration, vocabulary, preprocessing and a README. Reading
-the folder runs no code. A grounded captioner writes its captions for an emotion.
+A folder has weights (safetensors), the configuration, the vocabulary, the preprocessing and a
+README. No code in the folder is run. A grounded captioner writes captions that express a given
+emotion.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ PREDICTED = "predicted"  # stands for the emotion that the captioner's own head 
 
 
 def read_emotion(text: str) -> Emotion:
-    """The value of ``--emotion``: an emotion, ``predicted``, or a table of images' emotions."""
+    """Read ``--emotion``: an emotion, ``predicted``, or a table with an emotion per image."""
     path = Path(text)
     if path.suffix.lower() not in SUFFIXES:
         return text
@@ -122,7 +123,7 @@ class Fitted:
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
-        """Numbers of words and of the end token; the network has an output for each number."""
+        """The number of each word and of the end token. Each number is an output."""
         return {word: n for n, word in enumerate((SPECIALS[-1], *self.words), N_SPECIAL)}
 
     @property
@@ -130,7 +131,7 @@ class Fitted:
         return side_of(self.encoder)
 
     def network(self, visual: BackboneInputs | None = None) -> Any:
-        """The captioner's network with fresh weights, for pixels or for other visual inputs."""
+        """The captioner's network with random weights, for pixels or for other visual inputs."""
         nothing = PixelInputs(np.zeros((0, self.side, self.side, 3), np.uint8))
         inputs = visual or nothing
         if self.emotions:
@@ -139,7 +140,7 @@ class Fitted:
         return self.encoder.network(inputs, self.vocabulary, ())
 
     def backbone(self) -> VisionNet | None:
-        """The captioner's published vision network, if it has one; its tuned blocks may learn."""
+        """The captioner's published vision network, or None. Only its tuned blocks learn."""
         if not is_network(self.encoder.backbone):
             return None
         network = load_network(find_network(self.encoder.backbone))
@@ -147,7 +148,7 @@ class Fitted:
         return network
 
     def seeing_network(self, backbone: VisionNet | None) -> Any:
-        """The captioner's network with fresh weights, including the vision network."""
+        """The captioner's network with random weights, including the vision network."""
         from bias_pipeline.pictures.vision.net import attach
 
         if backbone is None:
@@ -210,7 +211,7 @@ class Fitted:
 
 
 def side_of(encoder: PromptCaptioner) -> int:
-    """The width and height in pixels of a captioner's square input."""
+    """The pixels per side of a captioner's square input."""
     visual = encoder.visual
     if isinstance(visual, PixelBackbone):
         return visual.side
@@ -231,7 +232,7 @@ def _read_file(path: Path) -> object:
 
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
-    """The encoder that the settings in a folder describe; their names and types are checked."""
+    """The encoder that a folder's settings describe. Names and types of settings are checked."""
     usual = CLASSES[kind](NO_PROMPT)
     known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:
@@ -267,7 +268,7 @@ class FittedNet:
         self.network = _load_network(self.fitted, model).to(device).eval()
 
     def prepare(self, photo: Image) -> Pixels:
-        """(side, side, 3) a photo in the form that the network takes."""
+        """(side, side, 3): a photo, prepared for the network."""
         return np.asarray(photo.resize((self.side, self.side), reducing_gap=2.0))
 
     def picture(self, pixels: Sequence[Pixels]) -> dict[str, torch.Tensor]:
@@ -279,9 +280,10 @@ class FittedNet:
 
 
 def _load_network(fitted: Fitted, model: Pretrained) -> Any:
-    """The network with the weights in its folder.
+    """The network, with the weights from its folder.
 
-    Sizes are compared before the network is built, so that no configuration fills the memory.
+    Sizes are checked before the network is built, since a wrong configuration could fill the
+    memory.
     """
     import torch
 
@@ -320,7 +322,7 @@ class FittedCaptioner:
         self._emotion = emotion
 
     def read(self, path: Path) -> tuple[Pixels, str]:
-        """(side, side, 3) a photo in the form that the network takes, and the photo's id."""
+        """(side, side, 3): a photo, prepared for the network; and the photo's id."""
         return self._net.prepare(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
@@ -336,13 +338,13 @@ class FittedCaptioner:
         return decode_captions(self._decoding, images, self._net.device, texts_of)
 
     def emotions(self, photos: Sequence[tuple[Pixels, str]]) -> list[str]:
-        """The emotion for which the caption of each photo is written."""
+        """The emotion that each photo's caption will express."""
         picture = self._net.picture([pixels for pixels, _ in photos])
         codes = self._codes(picture, [image for _, image in photos])
         return [self._net.fitted.emotions[code] for code in codes.tolist()]
 
     def _codes(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
-        """(B,) the number of each picture's emotion."""
+        """(B,): the number of each picture's emotion."""
         import torch
 
         emotions, network = self._net.fitted.emotions, self._net.network
@@ -379,7 +381,7 @@ class FittedCaptioner:
 
 
 class FittedJudge:
-    """Computes log-probabilities of answers with a fitted captioner and its own vocabulary."""
+    """Computes log probabilities of answers with a fitted captioner, in its own vocabulary."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._net = FittedNet(model, device)
@@ -391,7 +393,7 @@ class FittedJudge:
         self._numbers = self._net.fitted.vocabulary
 
     def read(self, question: Question) -> tuple[Pixels, list[int], list[list[int]]]:
-        """The picture, the words before the answer, and the words of each possible continuation."""
+        """The picture, the words before the answer, and the words of each possible answer."""
         pixels = read_pixels(question.pictures, question.row, self._net.side)
         texts = [text.split() for text in question.follows]
         common = set.intersection(*map(set, texts))  # words after the answer

@@ -1,6 +1,7 @@
-"""``encoder=grit``: GRIT (Nguyen et al. 2022) as a captioner with a prompt, and its backbone.
+"""``encoder=grit``: GRIT (Nguyen et al. 2022) as a captioner with a prompt, and GRIT's backbone.
 
-The backbone is a Swin transformer with a region decoder, fresh or with released weights.
+The backbone is a Swin transformer with a region decoder. The backbone's weights are either random
+or released.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ REGIONS_VERSION = 1  # raise it whenever features of the released detector chang
 
 @dataclass(frozen=True)
 class DetectorBackbone(PictureBackbone):
-    """A Swin transformer and a region decoder, both trained from scratch with the captioner."""
+    """A Swin transformer and a region decoder that are trained from scratch with the captioner."""
 
     size: GritSize  # of all parts
     cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
@@ -76,9 +77,9 @@ class DetectorBackbone(PictureBackbone):
 
 @dataclass(frozen=True)
 class ReleasedBackbone(PictureBackbone):
-    """The same network with frozen weights from a file, which encodes each picture once.
+    """The same network with frozen weights from a file. Each picture is encoded only once.
 
-    Features are stored as float16, for all seeds and sides of a metric.
+    Features are stored as float16 and used for all seeds and all captions.
     """
 
     size: GritSize  # of all parts
@@ -132,7 +133,7 @@ class _FeatureExtractor:
         self._net.to(device).eval()
 
     def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
-        """(B, G * D + R * C) the grid of each of B pictures, with its regions behind it."""
+        """(B, G * D + R * C): for each of B pictures, the grid and then the regions."""
         import torch
 
         turned = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
@@ -165,13 +166,13 @@ FILES = ("weights", "vocabulary")
 
 @dataclass(frozen=True)
 class Grit(PromptCaptioner):
-    """A description of the network; :meth:`build` makes the network with PyTorch.
+    """The settings of the network. :meth:`build` makes the network with PyTorch.
 
-    Without ``weights`` the whole network is trained from scratch, only on the answers. (GRIT's own
-    detector was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.)
-    With ``weights``, the detector comes from the file and is frozen. A captioner's file also has
-    start weights for the grid network and the decoder. With a detector's file, these two networks
-    start from scratch.
+    Without ``weights``, the whole network is trained from scratch, and only on the answers. (GRIT's
+    own detector was pre-trained on boxes of Visual Genome. Here the region decoder gets no boxes.)
+    With ``weights``, the detector is read from the file and is frozen. If the file is of a
+    captioner, it also has initial weights for the grid network and the decoder. If the file is of a
+    detector, these two networks start from scratch.
     """
 
     prompt: Prompt  # the prompt for the group
@@ -194,7 +195,7 @@ class Grit(PromptCaptioner):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that decide predictions, which do not include paths."""
+        """The settings that determine predictions. Paths are left out."""
         settings = asdict(self)
         for key in ("cache", "size", "backbone", *FILES):
             settings.pop(key)

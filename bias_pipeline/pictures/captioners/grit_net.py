@@ -1,4 +1,4 @@
-"""The grid network and the caption decoder of a prompted GRIT (Nguyen et al. 2022). PyTorch."""
+"""The grid network and the caption decoder of GRIT (Nguyen et al. 2022). Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bias_pipeline.pictures.grit.sizes import GritSize
 
 @dataclass(frozen=True)
 class GritState:
-    """The pictures' features for B captions in progress, and the (B, L) words so far."""
+    """For B unfinished captions, the features of pictures, and the words (B, L) so far."""
 
     visual: Visual
     tokens: Tensor
@@ -54,7 +54,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) the log-probability of each answer after words (B, L) and before words (B, M)."""
+        """(B, K): log probability of each answer after words (B, L) and before words (B, M)."""
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
@@ -70,7 +70,7 @@ class GritNet(nn.Module):
         return torch.stack(scores, dim=1)
 
     def next_word_log_probs(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """(B, L, V) log-probability that each word of the vocabulary follows each of L words."""
+        """(B, L, V): after each of L words, the log probability of each possible next word."""
         return self.cap_generator.next_word_log_probs(
             self.cap_generator(tokens, self._encode(picture))
         )
@@ -81,9 +81,9 @@ class GritNet(nn.Module):
         return GritState(visual, nothing)
 
     def step(self, state: GritState, words: Tensor) -> tuple[GritState, Tensor]:
-        """Read a word (B,) of each caption; returns (B, V) log-probabilities of the next word.
+        """Read one word (B,) per caption, and return log probabilities (B, V) of the next word.
 
-        The method reads all words again, since captions are short, and stores no state of layers.
+        All words are read again, since captions are short. No state of layers is stored.
         """
         tokens = torch.cat([state.tokens, words[:, None]], dim=1)
         states = self.cap_generator(tokens, state.visual)
@@ -104,7 +104,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor,
         visual: Visual,
     ) -> Tensor:
-        """(B,) the log-probability of an answer of several words and the words after it."""
+        """(B,): the log probability of an answer with several words and of the words after it."""
         follows = torch.cat([tokens.new_tensor(answer).expand(len(tokens), -1), tail], dim=1)
         n_follow = len(answer) + tail_lengths
         step = torch.arange(follows.shape[1], device=tokens.device)
@@ -120,7 +120,7 @@ class GritNet(nn.Module):
 
 
 class CaptionAttention(nn.Module):
-    """Multi-head attention, then a residual and a normalisation (Vaswani et al. 2017)."""
+    """Multi-head attention with a residual connection and layer norm (Vaswani et al. 2017)."""
 
     def __init__(self, size: int, n_heads: int, dropout: float) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class CaptionAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Map queries (B, Q, C) to their shape; ``visible`` limits what they see of (B, S, C)."""
+        """Let queries (B, Q, C) attend to the ``visible`` vectors of ``context`` (B, S, C)."""
         q, k, v = (
             vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
             for vectors in (self.fc_q(queries), *self._keys_and_values(context))
@@ -145,11 +145,11 @@ class CaptionAttention(nn.Module):
 
 
 class MemoryAttention(CaptionAttention):
-    """Attention to the context and to M learnt slots that do not depend on the input.
+    """Attention to the context and to M learnt vectors that do not depend on the input.
 
-    The slots are the memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as in
-    GRIT's code until April 2023. Keys are scaled by the square root of a head's size, and values by
-    the square root of M.
+    The learnt vectors are the memory of the M2 transformer (Cornia et al. 2020, section 3.1). The
+    vectors are scaled as in GRIT's code before April 2023. Keys are scaled by the square root of a
+    head's size, and values by the square root of M.
     """
 
     def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
@@ -158,7 +158,7 @@ class MemoryAttention(CaptionAttention):
         self.memory_values = nn.Parameter(torch.randn(1, n_memories, size) / n_memories)
 
     def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys and the values, each (B, S + M, C), where the slots are last."""
+        """The keys and the values, each (B, S + M, C). The learnt vectors come last."""
         _, n_memories, size = self.memory_keys.shape
         slots = (
             self.memory_keys * math.sqrt(size / self.n_heads),
@@ -172,7 +172,7 @@ class MemoryAttention(CaptionAttention):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers, followed by a residual and a normalisation."""
+    """Two linear layers with a residual connection and layer norm."""
 
     def __init__(self, size: int, inner: int, dropout: float) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ class GridLayer(nn.Module):
 
 
 class GridNet(nn.Module):
-    """The grid feature network, which encodes the coarsest grid of the backbone for the decoder."""
+    """The grid network, which encodes the coarsest grid of the backbone for the decoder."""
 
     def __init__(self, n_inputs: int, size: GritSize, n_memories: int = 0) -> None:
         super().__init__()
@@ -218,14 +218,14 @@ class GridNet(nn.Module):
 class ParallelLayer(nn.Module):
     """Words attend to earlier words, and then to the grid and the regions in parallel.
 
-    The layer is the parallel cross-attention of Nguyen et al. (2022). Gates that read the word and
-    the attended vectors give each number of the attended grid and regions a weight::
+    The layer is the parallel cross-attention of Nguyen et al. (2022). Two gates read the word and
+    the attended vectors, and weight each component of the attended grid and regions::
 
         a_g = sigmoid(W_1 [word, grid]), a_r = sigmoid(W_2 [word, regions])
         (a_g * grid + a_r * regions) / sqrt(2)
 
-    In the released network both gates have the weights of the first gate, W_1; W_2 is saved but
-    never used. ``second_gate`` chooses ``paper`` (as above) or ``released``.
+    In the released network, both gates use W_1, and W_2 is saved but never used. Choose
+    ``second_gate=paper`` (as above) or ``released``.
     """
 
     def __init__(self, size: GritSize, second_gate: str) -> None:
@@ -237,7 +237,7 @@ class ParallelLayer(nn.Module):
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
-        """Map words (B, L, C) to the same shape; ``visible`` (L, L) says what a word sees."""
+        """Update words (B, L, C). ``visible`` (L, L) says which words a word can see."""
         words = self.self_att(words, words, visible) * present
         grid = self.vis_att1(words, visual.grid) * present
         regions = self.vis_att2(words, visual.regions) * present
@@ -270,7 +270,7 @@ class CaptionDecoder(nn.Module):
         self.fc = nn.Linear(size.size, n_words, bias=False)
 
     def forward(self, tokens: Tensor, visual: Visual) -> Tensor:
-        """(B, L, C) the state after each of the words (B, L), with padding at the end."""
+        """(B, L, C): the state after each word. ``tokens`` (B, L) are padded at the end."""
         length = tokens.shape[1]
         present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)
         visible = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
@@ -283,7 +283,7 @@ class CaptionDecoder(nn.Module):
         return self.fc(states).float().log_softmax(dim=-1)
 
     def _positions(self, length: int) -> Tensor:
-        """(length, C) the vectors of positions, where the first word has position 1."""
+        """(length, C): the position embeddings. The first word has position 1."""
         if self.positions is not None:
             known = self.positions[1 : length + 1]
             return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # the rest is padding

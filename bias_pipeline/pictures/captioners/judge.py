@@ -1,6 +1,6 @@
-"""``encoder=hf|hf_lora``: a published model predicts the group from pictures and captions.
+"""``encoder=hf|hf_lora``: a published model predicts the group from a picture and a caption.
 
-``hf_lora`` is fine-tuned first, with few weights.
+``hf_lora`` first fine-tunes the model, with few new weights.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class PublishedJudge(Encoder):
         return {"model": dict(model.files), "revision": MAIN}
 
     def digest(self, data: LabelledCaptions) -> str:
-        """The digest of the captions and of the edited pictures."""
+        """A checksum of the captions and of the edited pictures."""
         return digest_with(data, pictures_of(data).digest)
 
     def questions(self, data: LabelledCaptions) -> Iterator[Question]:
-        """The question about each of N captions and its picture."""
+        """The question about each of N captions and about the picture of the caption."""
         require_groups(data)
         pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
         for row in range(len(data.captions)):
@@ -85,11 +85,11 @@ class PublishedJudge(Encoder):
 
 @dataclass(frozen=True)
 class Judge(PublishedJudge, AnsweringEncoder):
-    """An image-text model, published or fitted by this program, that is not trained (zero-shot).
+    """A published model or a captioner of ours that predicts groups without training (zero-shot).
 
-    The model gives the probability of each answer after the picture and the prompt. If the same
-    model wrote the captions, it judges itself. A captioner fitted by this program uses its own
-    picture size instead of ``side``.
+    The model gives the probability of each answer after the picture and the prompt. If the model
+    also wrote the captions, it judges its own captions. A captioner that this program fitted uses
+    its own picture size instead of ``side``.
 
     Example:
         >>> from bias_pipeline.pictures.captioners.prompt import Prompt
@@ -114,7 +114,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         }
 
     def require(self) -> None:
-        """Check that the model is present and fits these settings."""
+        """Check that the model is on disk and supports these settings."""
         model = self.find_model()
         if model.kind not in FITTED:
             super().require()
@@ -147,7 +147,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         }
 
     def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
-        """(N, K) the log-probability of each group's answer and of the words after it."""
+        """(N, K): the log probability of each group's answer and of the words after it."""
         from bias_pipeline.models.blocks import store_in
         from bias_pipeline.models.picture_vectors import answers_to
         from bias_pipeline.models.runner import Model
@@ -171,8 +171,8 @@ TUNED_VERSION = 1  # raise it whenever any prediction of a tuned judge changes
 class TunedJudge(PublishedJudge, NetEncoder):
     """An image-text model of transformers, fine-tuned by LoRA (Hu et al., ICLR 2022).
 
-    The model's weights are frozen. Every attacker adds to each linear layer a freshly learnt
-    product of two matrices of rank ``rank``.
+    The model's weights are frozen. Every attacker learns, for each linear layer, a product of two
+    matrices of rank ``rank``, which is added to the layer's weights.
 
     Example:
         >>> from bias_pipeline.pictures.captioners.prompt import Prompt
@@ -210,7 +210,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class QuestionItems(Items):
-    """N questions, which are the same for every training part."""
+    """N questions. The questions do not depend on which images are for training."""
 
     questions: Sequence[Question]  # about each caption and its picture
 
@@ -219,10 +219,10 @@ class QuestionItems(Items):
         return np.array([len(question.before.split()) for question in self.questions], np.int64)
 
     def fit(self, train: IntArray) -> QuestionItems:
-        """The same questions, since nothing is learnt from the training part."""
+        """The same questions, since nothing is learnt from the training images."""
         del train
         return self
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The rows of the questions, from which each model makes its own inputs."""
+        """The rows of the questions. Each model makes its inputs from its question."""
         return {"rows": np.asarray(rows, np.int64)}

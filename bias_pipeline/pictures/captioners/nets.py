@@ -1,4 +1,4 @@
-"""Small networks of captioners: backbones, networks for answers, low-rank tuning. Needs PyTorch."""
+"""Small networks for captioners: backbones, answers, low-rank tuning. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Regions = tuple[Tensor, Tensor]
 
 
 class Convolutions(nn.Module):
-    """Layers of 3 x 3 convolutions; each layer halves the picture, down to the grid's size."""
+    """Layers of 3 x 3 convolutions. Each layer halves width and height, down to the grid."""
 
     def __init__(self, side: int, width: int, grid: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class ListedObjects(nn.Module):
 
 
 class PlacedObjects(nn.Module):
-    """The vector of an object's kind plus the vector of its place, for each object."""
+    """For each object, the sum of a vector for its kind and a vector for its box."""
 
     def __init__(self, n_kinds: int, n_numbers: int, size: int, nothing: int) -> None:
         super().__init__()
@@ -67,14 +67,14 @@ class PlacedObjects(nn.Module):
 
 
 class AnswersNet(nn.Module):
-    """Returns scores of answers that a softmax turns into the answers' probabilities."""
+    """Computes scores of answers. A softmax turns the scores into probabilities."""
 
     def __init__(self, *, renormalise: bool) -> None:
         super().__init__()
         self.renormalise = renormalise
 
     def forward(self, log_probs: Tensor) -> Tensor:
-        """Map (B, K) log-probabilities to (B, K), or to (B, K + 1) with all other words last."""
+        """Append all other words to log probabilities (B, K), unless ``renormalise`` is true."""
         if self.renormalise:
             return log_probs
         named = log_probs.float()
@@ -83,7 +83,7 @@ class AnswersNet(nn.Module):
 
 
 class TunedNet(nn.Module):
-    """A model of transformers with low-rank matrices added to its linear layers."""
+    """A transformers model whose linear layers have additional low-rank matrices."""
 
     def __init__(
         self,
@@ -111,9 +111,9 @@ class TunedNet(nn.Module):
 
 
 def init_he(network: nn.Module) -> None:
-    """Draw weights by the method of He et al. (2015) for layers with ReLU, and set biases to 0.
+    """Draw weights as He et al. (2015) do for layers with ReLU, and set biases to 0.
 
-    Layers that start at zero on purpose are not changed.
+    Layers that must start at zero are not changed.
     """
     for module in network.modules():
         if isinstance(module, nn.Linear | nn.Conv2d) and module.weight.any():

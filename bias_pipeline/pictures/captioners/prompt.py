@@ -1,8 +1,8 @@
-"""Prompts after which a captioner predicts the group's name, and the base of such captioners.
+"""Prompts that ask a captioner for the group's name, and the base class of such captioners.
 
-A prompt is a caption with words around it. The captioner reads it word by word (teacher forcing).
-Only the captioner's predictions of the answer are used. Such an encoder gives answers instead of
-vectors.
+A prompt is a caption with words around it. The captioner reads the prompt word by word (teacher
+forcing), and only its predictions of the answer are used. So such an encoder returns answers
+instead of vectors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CAPTION, ANSWER = "{caption}", "{answer}"
 
 @dataclass(frozen=True)
 class Prompt(Configurable):
-    """A template that makes a captioner name the group (ImageCaptioner2, section 4.2).
+    """The template that makes a captioner name the group (ImageCaptioner2, section 4.2).
 
     Example:
         >>> prompt = Prompt("gender")
@@ -84,7 +84,7 @@ class Prompt(Configurable):
         return answers
 
     def lacking(self, groups: Sequence[str], known: Container[str]) -> list[str]:
-        """The words of the template and of the answers that ``known`` lacks, sorted.
+        """The words of the template and of the answers that are not in ``known``, sorted.
 
         Example:
             >>> Prompt("gender").lacking(["man", "woman"], {"is", "the", "man", "therefore"})
@@ -96,10 +96,10 @@ class Prompt(Configurable):
 
 @dataclass(frozen=True, eq=False)
 class Prompted:
-    """N captions within their prompts, as numbers of words.
+    """N captions within their prompts. Words are numbers.
 
-    Words of training captions, of the template and of the answers have numbers; all other words are
-    unknown.
+    Words in training captions, in the template and in answers have a number. All other words have
+    the number of unknown words.
     """
 
     prompt: Prompt  # the template and the answers
@@ -108,7 +108,7 @@ class Prompted:
 
     @cached_property
     def vocabulary(self) -> Mapping[str, int]:
-        """The number of each word; frequent words come first, ties in alphabetical order."""
+        """The number of each word. Frequent words come first, ties in alphabetical order."""
         captions = self.data.captions.take(self.train)
         ranked = [
             word
@@ -151,17 +151,17 @@ class Prompted:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) the number of words that are read before the answer."""
+        """(N,): how many words come before the answer."""
         return np.array(list(map(len, self._lines[0])), np.int64)
 
     @property
     def whole_lengths(self) -> IntArray:
-        """(N,) how many words each prompt has, with its longest answer and the words after it."""
+        """(N,): the length of each prompt with its longest answer and all words after it."""
         after = np.array(list(map(len, self._lines[1])), np.int64)
         return self.lengths + max(map(len, self._answers), default=0) + after
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) and ``lengths`` (B,), and both for words after the answer, if any."""
+        """A batch has ``tokens`` (B, L) and ``lengths`` (B,), also for words after the answer."""
         before, after = ([lines[row] for row in rows.tolist()] for lines in self._lines)
         arrays = {"tokens": _pad(before), "lengths": self.lengths[rows]}
         if self.prompt.words_after:
@@ -171,7 +171,7 @@ class Prompted:
 
 
 def _pad(lines: Sequence[Sequence[int]]) -> IntArray:
-    """(B, L) the lines, padded to the length of the longest line."""
+    """(B, L): the rows, padded to the length of the longest row."""
     table = np.full((len(lines), max(map(len, lines), default=0)), PAD, np.int64)
     for row, line in zip(table, lines, strict=True):
         row[: len(line)] = line
@@ -182,12 +182,12 @@ AnswerNumbers: TypeAlias = Sequence[Sequence[int]]
 
 
 def digest_with(data: LabelledCaptions, image_digest: str) -> str:
-    """SHA-256 (hex) of captions, labels and the digest of their visual inputs."""
+    """SHA-256 (hex) of captions, labels and the checksum of their visual inputs."""
     return hashlib.sha256(f"{data.digest} {image_digest}".encode()).hexdigest()
 
 
 def require_groups(data: LabelledCaptions) -> None:
-    """Refuse tasks, because a prompted captioner names one group."""
+    """Refuse attacks on tasks, because a prompted captioner only names a group."""
     if data.multi_label:
         raise NotApplicableError(
             f"{data.name}: a prompted captioner predicts one group, not tasks; choose another "
@@ -196,9 +196,9 @@ def require_groups(data: LabelledCaptions) -> None:
 
 
 class PromptCaptioner(NetEncoder):
-    """A captioner that a prompt asks for the group; its head returns the captioner's answers.
+    """A captioner that is asked for the group by a prompt. The head returns the answers.
 
-    The network gives (B, K) log-probabilities of the answers.
+    The network computes log probabilities (B, K) of the answers.
     """
 
     prompt: Prompt
@@ -211,10 +211,10 @@ class PromptCaptioner(NetEncoder):
     def network(
         self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
     ) -> nn.Module:
-        """A network with fresh weights."""
+        """A network with random weights."""
 
     def begin_to_write(self, network: Any, counts: Sequence[int]) -> None:
-        """Prepare a network that is trained to write captions; most networks need nothing."""
+        """Prepare a network before it learns to write captions. Most networks need nothing."""
         del network, counts
 
     def build(self, inputs: PromptedInputs) -> nn.Module:
@@ -231,7 +231,7 @@ class PromptCaptioner(NetEncoder):
         return digest_with(data, self.visual.digest(data))
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """If there is a cache, let one process read all pictures into it, once."""
+        """If there is a cache, let a single process read all pictures into the cache."""
         if self.visual.cache is not None:
             self.visual.read(data)
         return None
@@ -243,7 +243,7 @@ class PromptCaptioner(NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class PromptedItems(Items):
-    """N captions with visual inputs, which are the same for all attackers."""
+    """N captions and their visual inputs, all the same for all attackers."""
 
     prompt: Prompt
     data: LabelledCaptions
@@ -268,7 +268,7 @@ class PromptedInputs:
 
 @dataclass(frozen=True)
 class Answers(Head):
-    """``head=answers``: the captioner's own output is the prediction, without another head."""
+    """``head=answers``: the captioner's output is the prediction. There is no other head."""
 
     # Whether probabilities are normalised over the groups' answers; ImageCaptioner2 does not say.
     # Otherwise they are probabilities among all words, and the rest belongs to no group.

@@ -1,4 +1,4 @@
-"""Show, Attend and Tell (Xu et al. 2015) with a prompt, in published versions. Needs PyTorch."""
+"""Show, Attend and Tell (Xu et al. 2015), in its published versions. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bias_pipeline.pictures.captioners.prompt import PAD
 
 @dataclass(frozen=True)
 class Design:
-    """One version of the network."""
+    """The choices in which versions of the network differ."""
 
     tanh: bool  # whether attention scores first pass a tanh; otherwise a ReLU
     tanh_start: bool  # whether the first state is a tanh of the mean region; otherwise linear in it
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class EncodedPictures(NamedTuple):
-    """Values that are equal for all steps of a batch."""
+    """Values that stay the same in all steps of a batch."""
 
     regions: Tensor  # (B, R, D)
     keys: Tensor  # (B, R, A) regions projected for attention
@@ -56,7 +56,7 @@ class EncodedPictures(NamedTuple):
 
 @dataclass(frozen=True)
 class SatDecodingState:
-    """The state of B captions in progress."""
+    """The state of B unfinished captions."""
 
     step: Step
     encoded: EncodedPictures
@@ -71,7 +71,7 @@ class SatDecodingState:
 
 
 class SatNet(nn.Module):
-    """Computes the log-probability of each answer to a prompt, read word by word, on a picture."""
+    """Computes log probabilities of the answers to a prompt about a picture."""
 
     together = 256  # pictures per batch when the network predicts
 
@@ -117,7 +117,7 @@ class SatNet(nn.Module):
         self.guess = nn.Linear(region_dim, n_groups).requires_grad_(False) if n_groups else None
 
     def init_word_frequencies(self, counts: Sequence[int]) -> None:
-        """Initialise word probabilities as word frequencies (ArtEmis)."""
+        """Set the initial word probabilities to the word frequencies, as ArtEmis does."""
         often = torch.tensor(counts, dtype=torch.float32).clamp(min=1)
         with torch.no_grad():
             self.next_word.bias.copy_((often / often.sum()).log())
@@ -130,7 +130,7 @@ class SatNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) the log-probability of each answer after words (B, L) and before words (B, M)."""
+        """(B, K): log probability of each answer after words (B, L) and before words (B, M)."""
         encoded = self._encode(picture, None)
         step = self._start(encoded)
         total = torch.zeros_like(encoded.present, dtype=torch.float32)
@@ -157,9 +157,9 @@ class SatNet(nn.Module):
     def next_word_log_probs(
         self, tokens: Tensor, group: Tensor | None = None, **picture: Tensor
     ) -> Tensor:
-        """(B, L, V) log-probability that each word of the vocabulary follows each of L words.
+        """(B, L, V): after each of L words, the log probability of each possible next word.
 
-        ``group`` (B, K) is the vector of each caption's group, if captions are written for a group.
+        If captions are written for a group, ``group`` (B, K) has a vector for each caption's group.
         """
         encoded = self._encode(picture, group)
         step = self._start(encoded)
@@ -177,7 +177,7 @@ class SatNet(nn.Module):
         return SatDecodingState(self._start(encoded), encoded)
 
     def means(self, **picture: Tensor) -> Tensor:
-        """(B, D) the mean region of each picture."""
+        """(B, D): the mean of each picture's regions."""
         return _mean(*self.seeing(**picture))
 
     def step(self, reading: SatDecodingState, words: Tensor) -> tuple[SatDecodingState, Tensor]:
@@ -185,7 +185,7 @@ class SatNet(nn.Module):
         return SatDecodingState(step, reading.encoded), self._words(step, words)
 
     def _encode(self, picture: Mapping[str, Tensor], group: Tensor | None) -> EncodedPictures:
-        """Prepare the pictures, and the vector (B, K) of each caption's group, for all steps."""
+        """Compute what stays the same in all steps, from pictures and group vectors (B, K)."""
         regions, present = self.seeing(**picture)
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
@@ -208,13 +208,13 @@ class SatNet(nn.Module):
         return Step(hidden, cell, mean, encoded.present.to(encoded.regions.dtype))
 
     def _word_gates(self, words: Tensor) -> Tensor:
-        """(..., 4 H) the contribution of words (...) to the gates of the cell."""
+        """(..., 4 H): what words (...) add to the gates of the LSTM cell."""
         size = self.vectors.embedding_dim
         vectors = self.vectors(words)
         return nn.functional.linear(vectors, self.cell.weight_ih[:, :size], self.cell.bias_ih)
 
     def _step(self, read: Tensor, before: Step, encoded: EncodedPictures) -> Step:
-        """Read one word, given as (B, 4 H), and attend to the regions (eq. 1 to 6 of the paper)."""
+        """Read one word (its gates, (B, 4 H)) and attend to regions (eq. 1 to 6 of the paper)."""
         size = self.vectors.embedding_dim
         hidden_dim, key_dim = self.cell.hidden_size, encoded.keys.shape[2]
         ends = [4 * hidden_dim, 4 * hidden_dim + key_dim]
@@ -234,7 +234,7 @@ class SatNet(nn.Module):
         return Step(torch.sigmoid(out) * torch.tanh(cell), cell, context, weights)
 
     def _words(self, step: Step, last: Tensor) -> Tensor:
-        """(B, V) log-probabilities of the next word after the last word (B,) of each caption."""
+        """(B, V): log probabilities of the next word after the last word (B,) of each caption."""
         state = self.dropout(step.hidden)
         if self.design.deep_output:
             context = self.from_context(step.context)
@@ -268,7 +268,7 @@ class SatNet(nn.Module):
         return log_probs
 
     def _uneven_attention_penalty(self, total: Tensor, present: Tensor) -> Tensor | float:
-        """How far the total attention to each region is from 1 (equation 14 of the paper)."""
+        """How much the total attention to each region differs from 1 (equation 14 of the paper)."""
         if not self.attention_penalty:
             return 0.0
         off = ((1 - total) ** 2) * present
@@ -276,13 +276,13 @@ class SatNet(nn.Module):
 
 
 def _mean(regions: Tensor, present: Tensor) -> Tensor:
-    """(B, D) the mean of the regions (B, R, D) that are ``present`` (B, R)."""
+    """(B, D): the mean over those regions (B, R, D) that are ``present`` (B, R)."""
     share = present.to(regions.dtype)[..., None]
     return (regions * share).sum(dim=1) / share.sum(dim=1)
 
 
 def _where_live(live: Tensor, after: Step, before: Step) -> Step:
-    """The step after the word for rows that are ``live`` (B,), and the step before for others."""
+    """Take the new state in rows that are ``live`` (B,), and the old state in all others."""
     hidden, cell, context = (
         torch.where(live[:, None], a.to(b.dtype), b)
         for a, b in zip(after[:3], before[:3], strict=True)

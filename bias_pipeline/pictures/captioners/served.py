@@ -1,4 +1,4 @@
-"""Captions photos by a model behind a server of chat completions, many requests at a time."""
+"""Captions photos with a model on a server of chat completions, with many requests at a time."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ _CONNECT_S = 20.0
 
 
 class _RequestFailedError(Exception):
-    """The error for a request without an answer, if other requests may have an answer."""
+    """The error for a request that fails although other requests may succeed."""
 
 
 class ServedCaptioner:
-    """Captions photos with the help of a server.
+    """Captions photos with a model on a server.
 
-    The captioner is a context; when the context ends, all open requests are given up.
+    Use the captioner in a ``with`` statement. At the end of the ``with`` block, all open requests
+    are cancelled.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class ServedCaptioner:
             await self._client.close()
 
     def start(self) -> ServedCaptioner:
-        """Tell the user if photos leave this machine, and start; returns the captioner."""
+        """Tell the user if photos leave this machine, and start. Returns the captioner."""
         import openai
 
         key = os.environ.get(KEY, "").strip()
@@ -136,7 +137,7 @@ class ServedCaptioner:
         return self
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo; a thread calls this method for each photo of a batch."""
+        """Request the captions of a photo. Each photo of a batch has its own thread."""
         picture, image = self._server.picture(path), image_id(path.name)
         with self._entering:
             if self._left:
@@ -267,7 +268,7 @@ class ServedCaptioner:
         return None
 
     def _check_answer(self, image: str, text: str) -> Answer | Fault:
-        """The answer in a text, or the fault in its form; the method also counts tokens."""
+        """Read the answer in a text, and count its tokens. Returns a fault if it is unusable."""
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")
@@ -297,7 +298,7 @@ class ServedCaptioner:
             self._giving_up = None
 
     def _note_fault(self, fault: Fault, started: float) -> None:
-        """Slow down if the server asks for it; end the work if the server stops answering."""
+        """Slow down if the server asks for it, and stop if the server no longer answers."""
         if fault.status in FOR_LOAD:
             self._pace.slow_down(started, fault.wait_s)
         if self._giving_up is None:
@@ -317,7 +318,7 @@ class ServedCaptioner:
 
     @property
     def retry(self) -> str:
-        """The reason why a request waits, as text; empty once the server has answered again."""
+        """Say why a request waits; empty once the server has answered again."""
         words, then = self._retry
         left = then - time.monotonic()
         return f"{words} in {duration(left)}" if left > 0 else words
@@ -354,10 +355,10 @@ _LOOK_S = 0.1  # seconds between two looks at whether the gap has changed
 
 
 class Pace:
-    """The gap between two requests; a refusal doubles the gap, and answers shorten it.
+    """The time gap between two requests. A refusal doubles the gap, and answers shorten it.
 
     The gap is always shorter than the mean gap between the answers of the last minute. Periods in
-    which the server wants no request do not count.
+    which the server asked for no requests do not count.
     """
 
     def __init__(self) -> None:
@@ -380,7 +381,7 @@ class Pace:
                 await rest(min(left, _LOOK_S))
 
     def slow_down(self, started: float, wait_s: float) -> None:
-        """Slow down after the server refused a request because of its load."""
+        """Slow down after the server refused a request because it is too busy."""
         now = time.monotonic()
         closed_until = max(self._closed_until, now + wait_s)
         self._closed_s += closed_until - max(self._closed_until, now)
@@ -398,7 +399,7 @@ class Pace:
             self.gap_s = self.gap_s * _FASTER if self.gap_s > _NO_GAP_S else 0.0
 
     def _open_s(self, now: float) -> float:
-        """The seconds so far, without periods in which the server wants no request."""
+        """The seconds so far, without periods in which the server asked for no requests."""
         return now - self._closed_s + max(0.0, self._closed_until - now)
 
     def _shown_gap_s(self, now: float) -> float:
@@ -412,7 +413,7 @@ class Pace:
 
 
 def wait_before(attempt: int, longest_s: float = LONGEST_WAIT_S) -> float:
-    """Seconds before a request is sent again, which double each time.
+    """The seconds to wait before a request is sent again. They double each time.
 
     Example:
         >>> 0.18 <= wait_before(1) <= 0.25, 45 <= wait_before(20) <= 60

@@ -1,1 +1,1 @@
-"""Commands on captioners and photos."""
+"""Commands that use captioners and photos."""

@@ -1,4 +1,4 @@
-"""``caption``: captions photos with a model on this machine or behind a server, in many tasks."""
+"""``caption``: captions photos with a model on this machine or on a server."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def _server(options: Namespace, masked: MaskedPhotos | None) -> ChatServer:
 
 
 def _store(options: Namespace, masked: MaskedPhotos | None) -> tuple[BlockStore, Decoding]:
-    """The store of blocks and the decoding, which requests and batches share."""
+    """The store of captions and the decoding settings, for requests and for batch files."""
     decoding: Decoding = options.decoding
     decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(""))
     recorded = {"decoding": str(decoding), **asdict(decoding)}

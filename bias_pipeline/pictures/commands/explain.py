@@ -119,7 +119,7 @@ def gradcam_command(words: Sequence[str]) -> int:
 
 
 def forced_captioner(model: Pretrained, device: str, prompt: str = "") -> ForcedCaptioner[Any]:
-    """A captioner of any kind that ``caption`` takes, prepared to read captions with gradients."""
+    """Load any captioner that the command ``caption`` can use, so that it gives gradients."""
     if model.kind in FITTED:
         from bias_pipeline.pictures.forced_captions import FittedForced
 

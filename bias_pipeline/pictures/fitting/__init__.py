@@ -1,1 +1,1 @@
-"""Captioners trained to write."""
+"""Training of captioners."""

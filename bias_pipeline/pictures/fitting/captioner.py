@@ -1,7 +1,7 @@
-"""``fit sat|grit``: trains a captioner on a data set's pictures and captions.
+"""``fit sat|grit``: trains a captioner on the pictures and captions of a data set.
 
-The attacker of the same name has the same network; here the network learns the next word instead of
-the group.
+The attacker with the same name has the same network. Here the network learns to predict the next
+word instead of the group.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FEWEST = 2  # the fewest captions in which a word of the vocabulary occurs
 
 
 def vocabulary_of(captions: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The words that occur in two captions or more, by frequency and then in alphabetical order.
+    """The words in at least two captions, sorted by frequency and then alphabetically.
 
     Example:
         >>> vocabulary_of([["a", "red", "dog"], ["a", "dog"], ["a", "cat", "cat"]])
@@ -81,12 +81,12 @@ class CaptionInputs:
         groups: Float32Array | None = None,
         hidden: HiddenInputs | None = None,
     ) -> CaptionInputs:
-        """Captions as inputs; words outside the vocabulary become the unknown word."""
+        """Turn captions into inputs. Words outside the vocabulary become the unknown word."""
         numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
         return cls(numbers, images, visual, groups, hidden)
 
     def counts(self, n_words: int) -> IntArray:
-        """(W,) the number of times that each of W words occurs, with an end token per caption.
+        """(W,): how often each of W words occurs. Each caption adds one end token.
 
         Example:
             >>> CaptionInputs([[5, 4, 5]], np.array([0]), None).counts(6)
@@ -100,7 +100,7 @@ class CaptionInputs:
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) with start, end and padding; ``group`` (B, K); and the pictures."""
+        """``tokens`` (B, L) with start, end and padding, ``group`` (B, K), and visual inputs."""
         lines = [[START, *self.numbers[row], END] for row in np.asarray(rows).tolist()]
         tokens = np.full((len(lines), max(map(len, lines))), PAD, np.int64)
         for line, caption in zip(tokens, lines, strict=True):
@@ -179,7 +179,7 @@ class Lesson:
 
     @property
     def backbone(self) -> Backbone:
-        """The backbone with which the captioner sees."""
+        """The backbone of the captioner."""
         visual = self.encoder.visual
         if not self.tuned:
             return visual
@@ -196,7 +196,7 @@ class Lesson:
 
     @property
     def key(self) -> str:
-        """SHA-256 (hex) of everything that decides the weights."""
+        """SHA-256 (hex) of everything that determines the weights."""
         spec = json.dumps(self.recipe.spec, sort_keys=True)
         image_digest = self.backbone.digest(self.images)
         text = f"{VERSION} {self.kind} {spec} {self.captions.digest} {image_digest} {self.seed}"
@@ -216,9 +216,10 @@ class Lesson:
 def fit_captioner(
     lesson: Lesson, folder: Path, provenance: Mapping[str, object], *, each_epoch: bool = False
 ) -> Sequence[float]:
-    """Fit a captioner and write its folder, completely or not at all.
+    """Train a captioner and write its folder. An incomplete folder is never left behind.
 
-    With several devices, each device has one process; batches are the same as with one device.
+    If there are several devices, each has its own process. The batches do not depend on how many
+    devices there are.
     """
     side_of(lesson.encoder)
     with draft_of(folder) as draft:

@@ -1,6 +1,7 @@
 """Trains a captioner to write word by word. Needs PyTorch and Lightning.
 
-A captioner that writes for a group also gets a head that guesses the group of a picture (Img2Emo).
+If captions are written for a group, the captioner also gets a head that predicts the group from the
+picture (Img2Emo).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _EPSILON = 1e-5  # of the confident loss, as in the authors' code
 
 
 class CaptionLearner(Learner):
-    """Learns the next word of captions after the words before it (teacher forcing)."""
+    """Learns to predict each word of captions from the words before it (teacher forcing)."""
 
     def __init__(self, network: Any, optimizer: Optimizer, schedule: Schedule | None) -> None:
         super().__init__()
@@ -44,9 +45,9 @@ class CaptionLearner(Learner):
         return (loss + getattr(self.network, "penalty", 0.0)) * batch.weight
 
     def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """The cross-entropy of words, averaged within each caption (B, L), then over captions.
+        """The cross-entropy of words (B, L), averaged within each caption and then over captions.
 
-        So the weight of a caption does not depend on its batch.
+        So a caption has the same weight in every batch.
         """
         return words_loss(
             self.network.next_word_log_probs(tokens[:, :-1], **picture), tokens[:, 1:]
@@ -61,7 +62,7 @@ _GENTLE = 0.1  # the share of the captioner's learning rate with which a publish
 
 @dataclass(frozen=True)
 class _Gentle(Optimizer):
-    """An optimiser that changes a published vision network's weights less than other weights."""
+    """An optimiser that changes the weights of a published vision network more slowly."""
 
     optimizer: Optimizer
 
@@ -83,16 +84,16 @@ class _Gentle(Optimizer):
 
 
 def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
-    """The mean cross-entropy of captions (B, L) under log-probabilities (B, L, V)."""
+    """The mean cross-entropy of captions (B, L), given log probabilities (B, L, V)."""
     present = wanted != PAD
     answer_log_probs = log_probs.gather(2, wanted[..., None]).squeeze(2) * present
     return -(answer_log_probs.sum(dim=1) / present.sum(dim=1)).mean()
 
 
 class EqualizedLearner(CaptionLearner):
-    """Also learns to name a group by the person and not by the scene.
+    """Learns to write captions, and to infer the group from the person, not from the scene.
 
-    ``members`` (V, 2) is 1 if a word names a group.
+    ``members`` (V, 2) is 1 where a word names a group.
     """
 
     members: Tensor
@@ -131,7 +132,7 @@ class EqualizedLearner(CaptionLearner):
     def _confusion(
         self, tokens: Tensor, named: Tensor, can_hide: Tensor, hidden: dict[str, Tensor]
     ) -> Tensor:
-        """How much groups' probabilities differ at words of a group when people are hidden."""
+        """If people are hidden, how much the groups' probabilities differ at words for a group."""
         rows = (can_hide & named.flatten(1).any(dim=1)).nonzero().squeeze(1)
         if not len(rows):
             return named.new_zeros(())
@@ -141,7 +142,7 @@ class EqualizedLearner(CaptionLearner):
         return apart.sum() / len(tokens)
 
     def _by_group(self, log_probs: Tensor) -> Tensor:
-        """(B, L, 2) the sum of the probabilities of each group's words."""
+        """(B, L, 2): for each group, the sum of the probabilities of its words."""
         return log_probs.float().exp() @ self.members
 
 
@@ -161,11 +162,11 @@ _STEPS = 100
 
 
 def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: IntArray) -> float:
-    """Fit only the head to the mean regions of pictures, by logistic regression.
+    """Train only the head, by logistic regression on the mean regions of pictures.
 
-    ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which. We
-    chose this head on the captioner's own vision network, which is frozen by then. Each caption has
-    an image and a group; captions of one image may have different groups.
+    ImageCaptioner2 uses "a pre-trained image-to-emotion classifier" and does not say which. Our
+    choice is this head on the captioner's own vision network, whose training has ended. Each
+    caption has an image and a group. Captions of one image may have different groups.
     """
     network.eval()
     rows = np.arange(int(images.max()) + 1)

@@ -1,11 +1,11 @@
-"""The losses of the Equalizer, by which ``fit`` trains against a bias.
+"""The two losses of the Equalizer, which reduce the bias of a captioner in training.
 
-With ``fit --equalizer``, a captioner learns to name a group by the person and not by the scene. The
-two losses of Hendricks, Burns, Saenko, Darrell and Rohrbach (2018), "Women also Snowboard", are
+With ``fit --equalizer``, a captioner learns to infer the group from the person, not from the scene.
+The two losses of Hendricks, Burns, Saenko, Darrell and Rohrbach (2018), "Women also Snowboard", are
 added to the cross-entropy of words. Both losses are computed at every word that names one of two
 groups. p(g) is the sum of the probabilities of all words of group g. The appearance confusion loss
-is |p(first) - p(second)| on the picture with people hidden. The confident loss is p(the other
-group) / (p(the caption's group) + 1e-5) on the whole picture. Both losses are summed over a
+is |p(first) - p(second)|, computed on the picture with hidden people. The confident loss is p(the
+other group) / (p(the caption's group) + 1e-5) on the whole picture. Both losses are summed over a
 caption's words and averaged over captions.
 """
 
@@ -33,10 +33,10 @@ CAN_HIDE = "can_hide"
 
 @dataclass(frozen=True)
 class EqualizerWeights:
-    """The weights of the two losses; the loss of words has the weight 1.
+    """The weights of the two losses. The loss of words has weight 1.
 
-    The defaults come from the authors' training script. The script sums the losses of a batch. The
-    paper's equations and this program average over captions.
+    The defaults come from the authors' training script. That script sums the losses over a batch.
+    The equations in the paper average over captions, as this program does.
     """
 
     confusion: float = 10.0  # of the appearance confusion loss
@@ -71,11 +71,11 @@ class Equalizer:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the losses, without words and pictures."""
+        """All settings that determine the losses, except words and pictures."""
         return {**asdict(self.weights), "hidden": [dict(edit.spec) for edit in self.hidden.edits]}
 
     def members(self, vocabulary: Mapping[str, int], n_words: int) -> Float32Array:
-        """(W, 2) 1 where a word names a group, else 0."""
+        """(W, 2): 1 where a word names a group, else 0."""
         members = np.zeros((n_words, 2), np.float32)
         for group, words in enumerate(self.words):
             members[[vocabulary[word] for word in words if word in vocabulary], group] = 1
@@ -103,7 +103,7 @@ class HiddenInputs:
     places: IntArray  # (N,) the picture of each image, -1 where people cannot be hidden
 
     def batch(self, images: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``can_hide`` (B,), and visual inputs, which are meaningless if ``can_hide`` is False."""
+        """``can_hide`` (B,) and visual inputs. Where ``can_hide`` is false, ignore the inputs."""
         places = self.places[images]
         shown = self.visual.batch(np.maximum(places, 0))
         return {CAN_HIDE: places >= 0, **{HIDDEN + name: item for name, item in shown.items()}}

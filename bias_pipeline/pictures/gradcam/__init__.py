@@ -1,1 +1,1 @@
-"""Finds where a captioner looked when it wrote a word."""
+"""Finds which part of a picture made a captioner write a word."""

@@ -1,9 +1,9 @@
-"""Finds the layers of a captioner in which Grad-CAM can read a map. Needs PyTorch.
+"""Finds the layers of a captioner from which Grad-CAM can compute a map. Needs PyTorch.
 
-There are two kinds, grid and attention. A grid is a layer's output with a vector for each place of
-the picture: channels of a convolution (B, C, h, w), the output of a Swin (B, h, w, C), or tokens
-(B, N, C), after up to five tokens that belong to no place. Attention has weights (..., L, N) from
-words to such tokens.
+There are two kinds of layers: grid and attention. A grid is an output with a vector for each cell
+of the picture: channels of a convolution (B, C, h, w), the output of a Swin (B, h, w, C), or tokens
+(B, N, C). Up to five other tokens may come before the tokens of cells. Attention has weights (...,
+L, N) from words to such tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MapLayer:
 
 
 def layer_outputs(output: object) -> list[tuple[int, Any]]:
-    """The tensors among the outputs of a module, each with its number among the outputs."""
+    """The tensors among a module's outputs, each with its position."""
     import torch
 
     items = output if isinstance(output, tuple | list) else (output,)
@@ -49,7 +49,7 @@ def layer_outputs(output: object) -> list[tuple[int, Any]]:
 
 
 def replace_output(output: Any, item: int, value: Tensor) -> Any:
-    """The output of a module after one tensor was replaced."""
+    """A module's output in which one tensor is replaced."""
     if not isinstance(output, tuple | list):
         return value
     items = [value if place == item else one for place, one in enumerate(output)]
@@ -57,7 +57,7 @@ def replace_output(output: Any, item: int, value: Tensor) -> Any:
 
 
 def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of a grid with this number of places over a picture, or None if none fits.
+    """The height and width of a grid with this number of cells, or None if no grid fits.
 
     Example:
         >>> form_of(196, (224, 224)), form_of(60, (384, 640)), form_of(7, (64, 64))
@@ -74,7 +74,7 @@ def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
 
 
 def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of the grid in the shape of an output; None if the output is not a grid."""
+    """The height and width of an output that is a grid, or None if the output is not a grid."""
     if len(shape) == 4:
         for rows, columns in (shape[2:], shape[1:3]):
             if rows <= picture[0] and form_of(rows * columns, picture) == (rows, columns):
@@ -85,7 +85,7 @@ def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int
 
 
 def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
-    """The sizes of a grid, of the grid half as fine, and so on."""
+    """The sizes of a grid and of all grids that result from repeated halving."""
     rows, columns = grid
     coarser = {grid}
     while rows * columns > 1:
@@ -95,13 +95,13 @@ def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
 
 
 def _form(n_tokens: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """The form of a grid of tokens, if some tokens may belong to no place."""
+    """The height and width of a grid of tokens, of which the first few may belong to no cell."""
     forms = (form_of(n_tokens - more, picture) for more in _PLACELESS)
     return next((form for form in forms if form), None)
 
 
 def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
-    """(B, C, h, w) the grid in an output of any of the three forms."""
+    """(B, C, h, w): the grid in an output, which may have any of the three shapes."""
     rows, columns = grid
     if values.dim() == 3:
         places = values[:, values.shape[1] - rows * columns :]
@@ -111,7 +111,7 @@ def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
 
 @contextmanager
 def hook_modules(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterator[None]:
-    """Call ``hook(name, output)`` after each module; the hook's result replaces the output."""
+    """Call ``hook(name, output)`` after each module. The result replaces the output."""
     handles = [
         module.register_forward_hook(lambda _, __, output, name=name: hook(name, output))
         for name, module in modules
@@ -124,7 +124,7 @@ def hook_modules(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterato
 
 
 class LayerSearch:
-    """Finds the layers of a captioner with the help of two pictures and a caption."""
+    """Finds the layers of a captioner by comparing their outputs on two pictures."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class LayerSearch:
         self.modules = [pair for pair in captioner.network.named_modules() if pair[0]]
 
     def grids(self) -> list[MapLayer]:
-        """Layers whose grid depends on the picture but not on the words; the last layer first."""
+        """Layers whose grid depends on the picture but not on the words. The last comes first."""
         here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
         tokens = [*self.caption.tokens[1:], *self.caption.tokens[:1]]
         if tokens == list(self.caption.tokens):
@@ -157,7 +157,7 @@ class LayerSearch:
         return [one for one in layers if cut is None or one.grid in _halves(cut.grid)]
 
     def attentions(self) -> list[MapLayer]:
-        """Layers with attention weights from words to a grid; the last layer first."""
+        """Layers with attention weights from words to a grid. The last comes first."""
         here = self._outputs(0, self.caption, weights=True)
         forms = {layer.grid for layer in self.grids()}
         return [
@@ -167,15 +167,15 @@ class LayerSearch:
         ]
 
     def _of_words(self, shape: Sequence[int]) -> bool:
-        """Whether weights belong to a caption's words, with a row or a call for each word."""
+        """Whether attention weights are those of a caption's words: a row or a call per word."""
         n_words = len(self.caption.before) + len(self.caption.tokens)
         return len(shape) == 2 or (len(shape) == 4 and shape[2] == n_words != shape[3])
 
     def find(self) -> MapLayer:
-        """The last layer with a grid through which the whole picture reaches the words.
+        """The last grid layer through which all information about the picture flows.
 
-        If the output of this layer is replaced by its output on another picture, the captioner
-        behaves as it does on the other picture.
+        If the layer's output is replaced by its output on another picture, the captioner predicts
+        the same words as for the other picture.
         """
         wanted = self._logits(1)
         if bool(wanted.isnan().any()):
@@ -192,7 +192,7 @@ class LayerSearch:
         )
 
     def find_named(self, name: str) -> MapLayer:
-        """The layer with the given name; ``attention`` is the last layer with attention weights."""
+        """The layer with the given name, or, for ``attention``, the last attention layer."""
         attentions = self.attentions()
         if name == ATTENTION and not attentions:
             raise UsageError(
@@ -219,7 +219,7 @@ class LayerSearch:
             return self.captioner.logits([self.pictures[number]], [self.caption])
 
     def _with_the_others(self, layer: MapLayer) -> Tensor:
-        """The logits of the first picture if the layer has its output on the second picture."""
+        """The logits for the first picture if the layer's output comes from the second picture."""
         taken: list[Tensor] = []
         module = [(layer.name, self.captioner.network.get_submodule(layer.name))]
 
@@ -234,7 +234,7 @@ class LayerSearch:
     def _outputs(
         self, number: int, caption: WrittenCaption, *, weights: bool = False
     ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]]:
-        """The shape and some sums of each output (module and number), in the order of calls."""
+        """The shape and some sums of each output, by module and position, in the order of calls."""
         import torch
 
         outputs: dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]] = {}

@@ -1,13 +1,13 @@
-"""Shows where a captioner looked when it wrote a word: Grad-CAM under teacher forcing.
+"""Computes which part of a picture made a captioner write a word, with Grad-CAM.
 
-Needs PyTorch. Grad-CAM (Selvaraju et al. 2017) weights each channel A_c of a layer's grid by the
-mean gradient of a target over the places of the grid, and rectifies the sum::
+Needs PyTorch. Grad-CAM (Selvaraju et al. 2017) multiplies each channel A_c of a layer's grid by the
+gradient of a target, averaged over the cells of the grid, and rectifies the sum of channels::
 
     map = relu(sum_c mean(d target / d A_c) A_c)
 
-For attention weights A from a word to the places, the map is mean(relu(d target / d A) A). The mean
-is over heads, as in the authors' library for BLIP. Maps are never rescaled, since this would change
-the shares.
+For attention weights A from a word to the cells, the map is mean(relu(d target / d A) A). The mean
+is over heads, as in the BLIP authors' library. Maps are not rescaled, since this would change how
+much lies outside people.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _value(
     caption: WrittenCaption,
     words: Sequence[int],
 ) -> Tensor:
-    """The target, a number computed from logits (L + 1, V), of which gradients are taken."""
+    """The target, a number computed from logits (L + 1, V). Its gradients are taken."""
     if not target.tokens:
         return logits[steps[0], list(words)].sum()
     chosen = [caption.tokens[step] for step in steps]
@@ -121,7 +121,7 @@ def _map(
 
 
 def _attention_of_step(values: Sequence[Tensor], row: int, step: int, n_steps: int) -> Tensor:
-    """(heads, N) the attention at one step, from that step's call or from the last L + 1 rows."""
+    """(heads, N): the attention weights at one step, from its call or from the last L + 1 rows."""
     if values[0].dim() == 2:
         return values[step][row : row + 1]
     return values[0][row, :, step - n_steps]
@@ -129,9 +129,9 @@ def _attention_of_step(values: Sequence[Tensor], row: int, step: int, n_steps: i
 
 @contextmanager
 def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
-    """Collect the outputs of a layer in one forward pass, such that gradients reach them.
+    """Collect a layer's outputs in a forward pass, so that their gradients can be computed.
 
-    A grid is cut off from the layers before it, which then need no memory for gradients.
+    A grid is detached from earlier layers, so these layers need no memory for gradients.
     """
     values: list[Tensor] = []
     trained = [weight.requires_grad for weight in network.parameters()]
@@ -156,7 +156,7 @@ def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of a map that lie outside the people of a picture, or NaN if undefined."""
+    """How much of a map lies outside people, in [0, 1], or NaN if undefined."""
 
     mass: float  # share of the map's sum; the paper's attribution score as we read it
     pixels: float  # share of the places where the map is positive
@@ -164,7 +164,7 @@ class Shares:
 
 
 def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
-    """How much of a map lies outside people; ``people`` (h, w) is each place's share.
+    """How much of a map lies outside people, who cover a share ``people`` (h, w) of each cell.
 
     Example:
         >>> shares_outside(np.array([[3.0, 1.0]]), np.array([[1.0, 0.0]]))
@@ -183,7 +183,7 @@ def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
 
 
 def area_means(values: Float64Array, grid: tuple[int, int]) -> Float64Array:
-    """(h, w) means of (H, W) values over equal areas; a pixel counts by its part in the area.
+    """(h, w): means of values (H, W) over equal areas. Pixels may belong to several areas in part.
 
     Example:
         >>> area_means(np.array([[0.0, 0.0, 1.0]]), (1, 2)).round(3).tolist()

@@ -1,9 +1,9 @@
 """Reads the weights of GRIT that its authors released, without running code, and renames them.
 
-A captioner's file has ``state_dict``, and a detector's file has ``model``. Everything else
-(optimisers, scores, settings) is ignored. Names and shapes are those that the authors' modules
-write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory).
-Prefixes do not matter. Every weight must be present with the right size, and every name in the file
+The weights are in ``state_dict`` (a captioner's file) or ``model`` (a detector's file). Everything
+else (optimisers, scores, settings) is ignored. Names and shapes must be those of the authors'
+modules (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory).
+Prefixes are ignored. Every weight must be present with the right size, and every name in the file
 must be known. We wrote this module without access to a released file.
 """
 
@@ -123,7 +123,7 @@ def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None
 def load_captions(
     net: nn.Module, checkpoint: GritCheckpoint, rows: Mapping[int, int], what: str
 ) -> None:
-    """Load the weights of grid network and decoder; words absent from the file get new vectors."""
+    """Load the weights of the grid network and the decoder. New words get random vectors."""
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
         name: v
@@ -147,7 +147,7 @@ def load_captions(
 
 
 def _weights(path: Path) -> dict[str, Tensor]:
-    """The weights of a file; the names of the detector's weights keep their prefix."""
+    """Read the weights in a file. The names of the detector's weights keep their prefix."""
     if not path.is_file():
         raise ResourceError(f"encoder.weights={path}: no such file; fetch GRIT's weights by hand")
     contents = read_numbers(path)

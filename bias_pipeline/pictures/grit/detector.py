@@ -1,4 +1,4 @@
-"""GRIT's visual features: a grid, and regions that queries find. Needs PyTorch.
+"""The visual features of GRIT: a grid, and regions that queries find. Needs PyTorch.
 
 Queries use multi-scale deformable attention (Zhu et al. 2021), here in plain PyTorch.
 """
@@ -21,7 +21,7 @@ Shape = tuple[int, int]
 def deformable_attention(
     values: Tensor, shapes: Sequence[Shape], places: Tensor, weights: Tensor
 ) -> Tensor:
-    """(B, Q, M * D) what queries read at places of several grids (equation 3 of the paper).
+    """(B, Q, M * D): for each query, sampled values of several grids (eq. 3 of the paper).
 
     ``values`` (B, S, M, D) are the patches of all L grids in succession, for each of M heads;
     ``places`` (B, Q, M, L, P, 2) are the x and y at which each head samples, in [0, 1] within the
@@ -49,7 +49,7 @@ def deformable_attention(
 
 
 class DeformableAttention(nn.Module):
-    """Queries attend to a few places of each grid, near their box (equation 3)."""
+    """Attention of queries to a few points of each grid, near the query's box (equation 3)."""
 
     def __init__(self, size: int, n_heads: int, n_levels: int, n_points: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class DeformableAttention(nn.Module):
         self._begin()
 
     def _begin(self) -> None:
-        """Start each head in another direction, all places with equal weight (appendix A.4)."""
+        """Let each head begin in another direction, with equal weights of points (appendix A.4)."""
         n_heads, n_levels, n_points = self.shape
         angle = torch.arange(n_heads) * (2 * math.pi / n_heads)
         towards = torch.stack([angle.cos(), angle.sin()], dim=1)
@@ -77,7 +77,7 @@ class DeformableAttention(nn.Module):
     def forward(
         self, queries: Tensor, boxes: Tensor, values: Tensor, shapes: Sequence[Shape]
     ) -> Tensor:
-        """(B, Q, C) what queries read of (B, S, C); boxes (B, Q, 4): middle, width, height."""
+        """(B, Q, C): attended vectors of the grids (B, S, C). Boxes have centre, width, height."""
         n_heads, n_levels, n_points = self.shape
         projected = self.value_proj(values).unflatten(2, (n_heads, -1))
         offsets = self.sampling_offsets(queries).unflatten(2, (*self.shape, 2))
@@ -103,7 +103,7 @@ class Visual(NamedTuple):
 
 
 class GritDetector(nn.Module):
-    """A Swin transformer with a region decoder on its coarsest grids."""
+    """A Swin transformer, and a region decoder that reads its coarsest grids."""
 
     def __init__(self, size: GritSize) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class GritDetector(nn.Module):
         self.grid_dim = size.grid_dim
 
     def forward(self, pixels: Tensor) -> Visual:
-        """Map (B, 3, S, S) uint8 pictures to features."""
+        """Map pictures (B, 3, S, S), uint8, to features."""
         mean, std = (pixels.new_tensor(channels, dtype=torch.float32) for channels in (MEAN, STD))
         normal = (pixels.float() / 255 - mean[:, None, None]) / std[:, None, None]
         levels = self.backbone(normal)[-self.regions.n_levels :]
@@ -128,19 +128,19 @@ class GritDetector(nn.Module):
 
 
 class PrecomputedFeatures(nn.Module):
-    """Passes on the stored features of a frozen detector."""
+    """Returns stored features of a frozen detector."""
 
     def __init__(self, size: GritSize) -> None:
         super().__init__()
         self.grid_dim = size.grid_dim
 
     def forward(self, grid: Tensor, regions: Tensor) -> Visual:
-        """Map a grid (B, G, D) and regions (B, R, C) in any precision to float32 features."""
+        """Turn a grid (B, G, D) and regions (B, R, C) of any precision into float32 features."""
         return Visual(grid.float(), regions.float())
 
 
 class PublishedDetector(nn.Module):
-    """The last grid of a published vision network, with a region decoder on it."""
+    """A published vision network, and a region decoder that reads its last grid."""
 
     def __init__(self, seeing: nn.Module, size: GritSize) -> None:
         super().__init__()
@@ -155,11 +155,12 @@ class PublishedDetector(nn.Module):
 
 
 class RegionDecoder(nn.Module):
-    """The decoder of Deformable DETR without its encoder, which turns queries into regions.
+    """Turns queries into regions: Deformable DETR's decoder, without its encoder.
 
-    Boxes are refined once before the first layer and then by each layer (Zhu et al. 2021, section
-    4.2). In the paper, gradients stop between layers' boxes, since every layer has a loss on boxes.
-    Here gradients pass, since only the caption is learnt; the outputs are the same.
+    Boxes are refined before the first layer and then in each layer (Zhu et al. 2021, section 4.2).
+    In the paper, gradients do not flow from the boxes of one layer to the boxes of the layer
+    before, since every layer has its own loss on boxes. Here gradients flow, since only the caption
+    is learnt. The outputs are the same.
     """
 
     def __init__(self, sizes: Sequence[int], size: GritSize) -> None:
@@ -179,7 +180,7 @@ class RegionDecoder(nn.Module):
         self.bbox_embed[-1].requires_grad_(False)
 
     def forward(self, levels: Sequence[Tensor]) -> Tensor:
-        """Map levels (B, H, W, D), the finest first, to regions (B, R, C)."""
+        """Map grids (B, H, W, D), the finest first, to regions (B, R, C)."""
         projected = [
             layer(level.permute(0, 3, 1, 2))
             for layer, level in zip(self.input_proj, levels, strict=True)
@@ -196,12 +197,12 @@ class RegionDecoder(nn.Module):
 
 
 def refine_boxes(boxes: Tensor, change: Tensor) -> Tensor:
-    """(B, Q, 4) boxes in [0, 1] after a change of their logits."""
+    """(B, Q, 4): boxes in [0, 1], after ``change`` is added to their logits."""
     return torch.sigmoid(torch.logit(boxes.float(), eps=1e-5) + change.float())
 
 
 class RegionLayer(nn.Module):
-    """Queries attend to each other, and then to the picture near their boxes."""
+    """Lets queries attend to each other, and then to the picture near their boxes."""
 
     def __init__(self, size: GritSize, n_levels: int) -> None:
         super().__init__()
@@ -221,7 +222,7 @@ class RegionLayer(nn.Module):
         values: Tensor,
         shapes: Sequence[Shape],
     ) -> Tensor:
-        """Map queries (B, Q, C) to the same shape; for the arguments see :class:`RegionDecoder`."""
+        """Update queries (B, Q, C). :class:`RegionDecoder` explains the arguments."""
         asking = content + place
         attended, _ = self.self_attn(asking, asking, content, need_weights=False)
         content = self.norm2(content + self.dropout(attended))
@@ -233,7 +234,7 @@ class RegionLayer(nn.Module):
 
 
 class BoxNet(nn.Module):
-    """Three linear layers from a query to the change of its box, which is zero at first."""
+    """Three linear layers that compute the change of a query's box. Initially it is zero."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The sizes of GRIT's parts, and the words of a released GRIT by number."""
+"""The sizes of GRIT's parts, and the numbers of the words in a released GRIT."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GritSize:
 
     @property
     def grid_dim(self) -> int:
-        """The size of the vector at a place of the coarsest grid."""
+        """The dimension of the vectors in the coarsest grid."""
         return self.embed << (len(self.depths) - 1)
 
 
@@ -102,7 +102,7 @@ def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]
 
 
 def shared_rows(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[int, int]:
-    """Map our numbers of words to the file's numbers, for special tokens and common words.
+    """Map our word numbers to the numbers in the file, for special tokens and shared words.
 
     Example:
         >>> shared_rows({"man": 3, "gender": 4}, {"<unk>": 0, "<pad>": 1, "<bos>": 2, "man": 12})

@@ -1,1 +1,1 @@
-"""Published vision networks, through which captioners see."""
+"""Published vision networks, whose features captioners use."""

@@ -20,8 +20,8 @@ Regions = tuple[Tensor, Tensor]
 class VisionNet(nn.Module, ABC):
     """Turns pixels into regions.
 
-    While a captioner is fitted, the network's statistics and dropout stay in evaluation mode.
-    Otherwise the few pictures of a batch would spoil what a million pictures taught the network.
+    While a captioner is trained, the network stays in evaluation mode. Otherwise the statistics of
+    a few pictures in a batch would replace the statistics of a million pictures.
     """
 
     mean: Tensor
@@ -53,7 +53,7 @@ class VisionNet(nn.Module, ABC):
 
     @abstractmethod
     def regions_of(self, pictures: Tensor) -> Tensor:
-        """Map standardised (B, 3, S, S) to (B, R, D), without tokens that have no place."""
+        """Map pixels (B, 3, S, S) to regions (B, R, D), without tokens such as the class token."""
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.regions_of((pixels.float() / 255 - self.mean) / self.std)
@@ -82,7 +82,7 @@ class VisionNet(nn.Module, ABC):
 
 
 class TimmNet(VisionNet):
-    """A network of timm; its regions are its last grid, in either layout, or its tokens."""
+    """A timm network. The regions are the last feature grid or the tokens."""
 
     def regions_of(self, pictures: Tensor) -> Tensor:
         features: Tensor = self.network.forward_features(pictures)  # type: ignore[operator]
@@ -94,10 +94,10 @@ class TimmNet(VisionNet):
 
 
 class HfNet(VisionNet):
-    """A network of transformers; its regions are its last states, without tokens of no place.
+    """A transformers network. The regions are the last states of the patches.
 
-    Tokens of no place come first. The places are the last states, and their number is the largest
-    possible square.
+    Other tokens, such as the class token, come before the patches. The number of patches is taken
+    to be the largest possible square.
     """
 
     def regions_of(self, pictures: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ class HfNet(VisionNet):
 
 
 def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
-    """The members of a network's outermost lists of layers, in their order."""
+    """The blocks in a network's outermost lists of layers, in order."""
     for child in network.children():
         if isinstance(child, nn.ModuleList | nn.Sequential):
             yield from child
@@ -117,7 +117,7 @@ def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
 
 
 class Sight(nn.Module):
-    """Regions of a published network: stored regions, or pixels that the network sees."""
+    """Regions of a published network: they are stored, or computed from pixels."""
 
     network: VisionNet | None
 
@@ -127,7 +127,7 @@ class Sight(nn.Module):
         self.register_module("network", None)
 
     def forward(self, regions: Tensor | None = None, pixels: Tensor | None = None) -> Regions:
-        """Map stored regions (B, R, D) of any precision, or pixels (B, 3, S, S), to regions."""
+        """Return regions (B, R, D), from stored regions of any precision or pixels (B, 3, S, S)."""
         if regions is None:
             assert self.network is not None
             assert pixels is not None
@@ -137,12 +137,12 @@ class Sight(nn.Module):
 
 
 def attach(captioner: nn.Module, network: VisionNet) -> None:
-    """Attach a published network to a captioner, so that the captioner sees pixels with it."""
+    """Attach a published network to a captioner, which then computes regions from pixels."""
     next(part for part in captioner.modules() if isinstance(part, Sight)).network = network
 
 
 def learnt_weights(captioner: nn.Module) -> Mapping[str, Tensor]:
-    """A captioner's weights, without weights of a published network that did not learn."""
+    """A captioner's weights. Frozen weights of a published network are left out."""
     weights = dict(captioner.state_dict())
     for place, part in captioner.named_modules():
         if isinstance(part, VisionNet):

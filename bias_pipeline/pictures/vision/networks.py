@@ -1,4 +1,4 @@
-"""Names, finds and checks published vision networks, of timm and of transformers.
+"""Finds and checks published vision networks of timm and transformers, and names them.
 
 The networks turn pictures into regions. No code that comes with a network is run.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class VisionRegions:
-    """Turns pictures into the last grid of a frozen network, or into the network's tokens."""
+    """Turns pictures into the last feature grid, or the tokens, of a frozen network."""
 
     batch_size: ClassVar[int] = 32  # pictures per batch
 
@@ -54,7 +54,7 @@ class VisionRegions:
         return self.regions(pixels).astype(np.float16)
 
     def regions(self, pixels: npt.NDArray[np.uint8]) -> Float32Array:
-        """Map (N, S, S, 3) pictures to regions (N, R, D)."""
+        """Map pictures (N, S, S, 3) to regions (N, R, D)."""
         import torch
 
         turned = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2)
@@ -151,21 +151,21 @@ def is_network(backbone: str) -> bool:
 
 
 def find_network(backbone: str) -> SquareNetwork:
-    """A published vision network on disk, which is not loaded yet."""
+    """Find a published vision network on disk, without loading it."""
     if backbone.startswith(HF):
         return find_hf(backbone.removeprefix(HF))
     return find_network_of_timm(backbone)
 
 
 def lasting_name(backbone: str) -> str:
-    """The name of a backbone in any working directory, since folders get full paths."""
+    """The name of a backbone. A folder gets its full path, so the name is valid from anywhere."""
     kind, colon, name = backbone.partition(":")
     folder = Path(name).expanduser()
     return f"{kind}:{folder.resolve()}" if colon and folder.is_dir() else backbone
 
 
 def find_again(backbone: str, files: object, folder: Path) -> str:
-    """The backbone of a fitted captioner, at its recorded place or as ``backbone`` beside it."""
+    """Find a captioner's backbone at its recorded path, or as the folder ``backbone`` beside it."""
     kind, colon, place = backbone.partition(":")
     beside = folder / "backbone"
     places = [backbone, *([f"{kind}:{beside}"] if colon and beside.is_dir() else [])]

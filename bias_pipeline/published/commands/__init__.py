@@ -1,1 +1,1 @@
-"""Commands on published files."""
+"""Commands that convert or download published files."""

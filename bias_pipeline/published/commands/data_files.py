@@ -1,4 +1,4 @@
-"""``data convert`` and ``data fetch``: write published files as tables, and say where they are."""
+"""``data convert`` writes published files as tables. ``data fetch`` says where to get them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def data_convert_parser() -> Parser:
 
 
 def data_fetch_command(words: Sequence[str]) -> int:
-    """Print the addresses and names of published files; download files that are free for all."""
+    """Print where to get published files and how to name them, and download free files."""
     from bias_pipeline.published.sources import SOURCES, describe_sources, download
 
     options = data_fetch_parser().parse_args(list(words))

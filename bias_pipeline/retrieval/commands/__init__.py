@@ -1,1 +1,1 @@
-"""Commands on models of pictures and texts."""
+"""Commands that use models of pictures and texts."""

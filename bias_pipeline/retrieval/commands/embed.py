@@ -33,7 +33,7 @@ VERSION = 1  # raise it when the same model would give other vectors
 
 
 def command(words: Sequence[str]) -> int:
-    """Embed the share of one job, or gather the shares of all jobs."""
+    """Embed the items of one job, or collect the vectors of all jobs."""
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "embeddings.parquet")
@@ -98,7 +98,7 @@ def _embed_texts(options: Namespace) -> None:
 
 
 def _text_model(options: Namespace) -> tuple[Mapping[str, object], Callable[[], Model]]:
-    """The settings that decide the vectors of a model, and the function that loads the model."""
+    """The settings that determine a model's vectors, and a function that loads the model."""
     apart = is_fiber(options.model) or is_open_clip(options.model)
     model = None
     if not apart:

@@ -21,7 +21,7 @@ _MINUTES = 5  # between two checkpoints of a CLIP
 
 
 def clip(options: Namespace) -> str:
-    """Train a small CLIP and write it; returns a message on the files."""
+    """Train a small CLIP and write it. Returns a message about the files."""
     from bias_pipeline.attack.lightning_loop import CheckpointSettings
     from bias_pipeline.retrieval.clip_fitting import VERSION, ClipRecipe, Pairs, fit_clip
     from bias_pipeline.run import compose
@@ -53,7 +53,7 @@ def clip(options: Namespace) -> str:
 
 
 def debias(options: Namespace) -> str:
-    """Fit a debiasing and write it; returns a message on the files."""
+    """Fit a debiasing and write it. Returns a message about the files."""
     from bias_pipeline.retrieval.debias.export import write_debias
     from bias_pipeline.run import compose
 
@@ -83,7 +83,7 @@ def debias(options: Namespace) -> str:
 
 
 def _prompts(options: Namespace, metric: Any, corpus: Corpus) -> Mapping[str, Any]:
-    """The arrays that debias the prompts of an image generator."""
+    """The arrays that an image generator needs to debias prompts."""
     from bias_pipeline.retrieval.debias.export import prompt_numbers
 
     texts, names = metric.encoder.prompts(), metric.names(corpus)

@@ -1,1 +1,1 @@
-"""Edits vectors so that they no longer tell groups apart."""
+"""Edits vectors so that they no longer reveal groups."""

@@ -1,7 +1,7 @@
-"""The base class of debiasings, which edit vectors and are fitted to examples of each group.
+"""The base class of debiasings. A debiasing edits vectors and is fitted to examples of groups.
 
-Debiasings of text encoders are fitted to our own sentences and terms. A definition set has one
-sentence for each group, and its sentences differ only in the group that they name.
+Debiasings of text encoders are fitted to our own sentences. A definition set has one sentence for
+each group. The sentences of a set differ only in the group that they name.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _HELD_OUT = (
 
 
 def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Definition sets in which each sentence is filled with each term, for every group.
+    """Make definition sets from each template sentence and each term for the groups.
 
-    Gender has terms of ours, which give 224 sets. Other attributes use the words that their YAML
-    lists for each group, in order, to describe a person. A group without words, as in
-    intersections, is refused.
+    For gender, we chose the terms, which give 224 sets. For other attributes, each word that the
+    attribute's YAML file lists for a group makes a term, such as "sad person". Groups without
+    words, such as intersections, raise an error.
 
     Args:
         attribute: the attribute whose words are used.
@@ -81,9 +81,9 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 
 
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Held-out definition sets, with other sentences than for fitting and with further terms.
+    """Definition sets for testing, with sentences that fitting does not use, and more terms.
 
-    There are no sets if a group has no words.
+    If a group has no words, there are no sets.
 
     Example:
         >>> words = {"low": ["sad"], "high": ["happy"]}
@@ -96,7 +96,7 @@ def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]
 def _fill_templates(
     templates: Sequence[str], terms: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """Each sentence with each term; terms beyond the shortest list of a group are unused."""
+    """Fill each sentence with each term. All groups use the same number of terms."""
     return [
         tuple(template.format(with_article(term)) for term in group_terms)
         for template in templates
@@ -105,7 +105,7 @@ def _fill_templates(
 
 
 def _terms(attribute: Attribute, name: str, names: Sequence[str]) -> Sequence[str]:
-    """The terms of a group, first for fitting and then held out."""
+    """The terms for a group: first the terms for fitting, then the held-out terms."""
     if set(names) <= set(_GENDER):
         return (*_GENDER[name], *_FURTHER[name])
     return [f"{word} person" for word in attribute.words.get(name, ())[: _MOST + _MORE]]
@@ -117,7 +117,7 @@ _TEXT_SEED = 0  # seed if only texts are edited; definition sets are not drawn
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """The examples of one side to which a debiasing is fitted.
+    """The examples, either pictures or texts, to which a debiasing is fitted.
 
     Attributes:
         vectors: (N, D) of length 1.
@@ -138,7 +138,7 @@ class Examples:
     def of_texts(
         cls, embed: Embed, attribute: Attribute, names: tuple[str, ...], seed: int
     ) -> Examples:
-        """Vectors of the definition sets of an attribute."""
+        """The vectors of an attribute's definition sets."""
         sets = template_sentences(attribute, names)
         vectors = embed([text for texts in sets for text in texts]).astype(np.float64)
         groups = np.tile(np.arange(len(names)), len(sets))
@@ -150,15 +150,15 @@ class EmbeddingEdit(Protocol):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the edit, as plain data."""
+        """All settings that determine the edit, as plain data."""
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
-        """(N, D) the edited vectors."""
+        """(N, D): the edited vectors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Debiased:
-    """An embedder whose vectors are edited and, with ``renormalise``, rescaled to length 1.
+    """An embedder whose vectors are edited. If ``renormalise``, they are rescaled to length 1.
 
     Attributes:
         inner: the original embedder.
@@ -177,17 +177,17 @@ class Debiased:
         return {**self.inner.spec, "debias": edit}
 
     def embed(self, items: Any, /) -> Float32Array:
-        """(N, D) vectors."""
+        """(N, D): the edited vectors of items."""
         edited = self.edit(self.inner.embed(items).astype(np.float64))
         return (of_length_1(edited) if self.renormalise else edited).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Debias(TextEdits, ABC):
-    """The base of the settings with which a debiasing is fitted.
+    """The settings with which a debiasing is fitted; a base class.
 
-    All debiasings have the same settings, so that sweeps can compare methods. Settings in
-    :attr:`unused` are ignored.
+    All debiasings have the same settings, so that a sweep can compare them. A debiasing ignores its
+    settings in :attr:`unused`.
 
     Attributes:
         k: how many directions or neurons are removed.
@@ -204,15 +204,15 @@ class Debias(TextEdits, ABC):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The sides that are edited, ``image``, ``text`` or both."""
+        """Which vectors are edited: ``image``, ``text`` or both."""
         return ("image", "text") if self.side == "both" else (self.side,)
 
     @abstractmethod
     def fit(self, examples: Examples) -> EmbeddingEdit:
-        """The edit of one side; an error is raised if there are too few examples."""
+        """Fit the edit of pictures or of texts. Raises an error if there are too few examples."""
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """The pair of embedders with edits fitted to the examples of each of :attr:`sides`."""
+        """Edit the two embedders, with edits that are fitted to ``examples`` by :meth:`fit`."""
         edits = {side: self.fit(examples[side]) for side in self.sides}
         return edit_encoder(dual, edits, renormalise=self.renormalise)
 
@@ -233,7 +233,7 @@ class Debias(TextEdits, ABC):
     def edit_vectors(
         self, vectors: Float32Array, embed: Embed, attribute: Attribute
     ) -> Float32Array:
-        """The edited vectors; with ``renormalise``, vectors of length 1 get length 1 again."""
+        """Edit vectors of length 1. If ``renormalise``, they get length 1 again."""
         if self.of_texts(attribute) is None:
             return vectors
         names = tuple(attribute.groups)
@@ -245,7 +245,7 @@ class Debias(TextEdits, ABC):
         return result.astype(np.float32)
 
     def check_size(self, vectors: Float64Array) -> None:
-        """Refuse to remove all dimensions."""
+        """Refuse a number of dimensions that would remove all of them."""
         if not self.k < vectors.shape[1]:
             raise UsageError(
                 f"debias.k={self.k}: the vectors have {vectors.shape[1]} dimensions, of which at "
@@ -254,12 +254,12 @@ class Debias(TextEdits, ABC):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Leave settings that are not used out of the run id."""
+        """The settings that identify a run, without unused settings."""
         return {key: None for key in settings if key in cls.unused}
 
 
 def of_length_1(vectors: Float64Array) -> Float64Array:
-    """(N, D) vectors of length 1; a vector of zeros stays 0.
+    """(N, D): vectors scaled to length 1. A vector of zeros stays as it is.
 
     Example:
         >>> of_length_1(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
@@ -271,7 +271,7 @@ def of_length_1(vectors: Float64Array) -> Float64Array:
 
 
 def means_of(examples: Examples) -> Float64Array:
-    """(K, D) the mean vector of each group; a group without examples is refused."""
+    """(K, D): the mean vector of each group. A group without examples raises an error."""
     members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
     for name, rows in zip(examples.names, members, strict=True):
         if not len(rows):
@@ -282,9 +282,9 @@ def means_of(examples: Examples) -> Float64Array:
 def edit_encoder(
     dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
 ) -> DualEncoder:
-    """A pair of embedders whose vectors are edited on the side ``image``, ``text`` or both.
+    """Edit the vectors of the embedder for pictures, of the embedder for texts, or of both.
 
-    A matcher has no vectors and stays unchanged.
+    A matcher has no vectors, so it is not changed.
     """
     images, texts = dual.images, dual.texts
     if "image" in edits:

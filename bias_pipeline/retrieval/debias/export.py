@@ -1,18 +1,18 @@
-"""Writes a fitted debiasing as files for the same model that work without this program.
+"""Writes a fitted debiasing as files that work with the same model but without this program.
 
-An image generator such as Stable Diffusion is conditioned on the state of every token of a CLIP's
-text model after the last norm. CLIP's vector is a projection of the last token's state, but such a
+An image generator such as Stable Diffusion reads the state of every token of CLIP's text model
+after the last layer norm. CLIP's vector is a projection of the last token's state, but such a
 generator does not have the projection. So the debiasing of vectors must be transferred to states,
-in one of two ways (:data:`Reading`). Every token is then changed in the same way.
+in one of two ways (:data:`Reading`). All tokens are then changed in the same way.
 
-* ``outputs`` changes a state as little as possible such that its projection is the debiased vector.
-  CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou's paper.
-* ``states`` fits the same method to the input of the generator, which means to the states of the
-  last tokens of the definition sets.
+* ``outputs`` makes the smallest change after which the projection of the state is the debiased
+  vector. So CLIP's vector of a prompt is exactly the debiased vector, as in Chen and Dou's paper.
+* ``states`` fits the same method to what the generator reads: the states of the last tokens of the
+  definition sets.
 
 Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.2 and Figure
 11, remove gender neurons to debias text-to-image generation. Their generator is StyleCLIP, which
-CLIP's outputs control, so ``outputs`` transfers their edit without changes.
+reads CLIP's vectors, so ``outputs`` is the same edit as theirs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ with the same text model. All of this is valid only for the model named below.
 
 
 def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
-    """The matrix (D, D) and the vector (D,) of an edit, which is ``x @ matrix + vector``.
+    """The matrix (D, D) and the vector (D,) of an edit ``x @ matrix + vector``.
 
     Example:
         >>> from bias_pipeline.retrieval.debias.methods import Projection
@@ -97,14 +97,14 @@ class States(Protocol):
 
     @property
     def projection(self) -> Float32Array:
-        """(D, H) the matrix that turns states into vectors."""
+        """(D, H): the matrix that turns states into vectors."""
 
     @property
     def mark(self) -> Float32Array:
-        """(H,) numbers by which the model is identified."""
+        """(H,): numbers that identify the model."""
 
     def states(self, texts: Sequence[str], /) -> Float32Array:
-        """(N, H) the states of the last tokens of texts."""
+        """(N, H): the states of the last tokens of texts."""
 
 
 def prompt_numbers(
@@ -115,7 +115,7 @@ def prompt_numbers(
     names: tuple[str, ...],
     seed: int,
 ) -> dict[str, Float64Array]:
-    """The arrays, by name, that ``load_debias.py`` needs to change states."""
+    """The arrays that ``load_debias.py`` needs to change states, by name."""
     if not debias.sides:
         raise UsageError(NOTHING)
     if debias.side == "image":

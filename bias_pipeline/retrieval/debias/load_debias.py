@@ -1,6 +1,6 @@
-"""Applies a fitted debiasing to vectors of pictures and texts, and to prompts of generators.
+"""Applies a fitted debiasing to vectors of pictures and texts, or to an image generator's prompts.
 
-``bias_pipeline fit debias`` writes this file, which needs only PyTorch and safetensors.
+The command ``bias_pipeline fit debias`` writes this file. It needs only PyTorch and safetensors.
 
 Example::
 
@@ -24,7 +24,7 @@ FILE = "debias.safetensors"
 
 
 def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
-    """The edit of (N, D) vectors for each side; a side without an edit is scaled to length 1."""
+    """For each kind of vectors, a function that scales them to length 1 and edits them."""
     numbers, again = _read(folder)
 
     def edit(side: str) -> Callable[[Any], Any]:
@@ -41,16 +41,16 @@ def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
 
 
 def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
-    """Let an image generator use debiased prompts; ``remove()`` of the result undoes this.
+    """Let an image generator use debiased prompts. ``remove()`` of the result undoes this.
 
-    The generator is an object with a ``text_encoder``, such as a StableDiffusionPipeline of
-    diffusers, or a CLIPTextModel of transformers itself.
+    The generator is an object with a ``text_encoder``, such as diffusers' StableDiffusionPipeline,
+    or a CLIPTextModel of transformers.
 
-    The states of all tokens are changed in the same way after the text encoder's last norm. The
-    tokens include the prompt, the negative or empty prompt, and padding. Nothing else changes, and
-    the weights stay the same. With ``fit debias --prompts=outputs``, the change is the smallest
-    after which CLIP's projection gives the debiased vector. With ``states``, it is a debiasing that
-    is fitted to states.
+    The states of all tokens are changed in the same way after the last layer norm of the text
+    encoder. The tokens include the prompt, the negative or empty prompt, and padding. Nothing else
+    changes, and the weights stay the same. If the debiasing was fitted with ``--prompts=outputs``,
+    the change is the smallest after which CLIP's projection gives the debiased vector. With
+    ``--prompts=states``, the debiasing was fitted to states.
     """
     numbers, _ = _read(folder)
     if "prompt.mark" not in numbers:
@@ -87,7 +87,7 @@ def _affine(numbers: dict[str, Any], side: str, vectors: Any) -> Any:
 
 
 def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
-    """Refuse a model for which the debiasing was not fitted; rounded weights are accepted."""
+    """Refuse a model for which the debiasing was not fitted. Rounded weights are accepted."""
     import torch
 
     embedding = model.embeddings.position_embedding.weight[0].detach().float().cpu()

@@ -1,11 +1,12 @@
-"""The edits ``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``.
+"""``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``.
 
 ``mean_difference`` removes the directions between the groups' means. ``subspace`` removes the
 directions in which groups differ most. ``erasure`` removes everything that linear attackers can
-learn about the group (LEACE). ``zero_neuron`` and ``mean_neuron`` overwrite neurons. Source: Chen
-and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.1. ``clip_clip``
-sets the dimensions that tell most about the group to 0. Source: Wang, Liu and Wang, Are
-Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section 4.2.
+learn about the group (LEACE). ``zero_neuron`` and ``mean_neuron`` overwrite dimensions, which the
+paper calls neurons. Source: Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language
+Models, section 4.1. ``clip_clip`` sets the dimensions that reveal most about the group to 0.
+Source: Wang, Liu and Wang, Are Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section
+4.2.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 
 def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
-    """(k', D) the k' <= k orthonormal directions in which (N, D) vectors with mean 0 vary most.
+    """(k', D): at most k orthonormal directions in which vectors (N, D) of mean 0 vary most.
 
     Example:
         >>> principal_directions(np.array([[2.0, 0.0], [-2.0, 0.0]]), 2).round(6).tolist()
@@ -44,7 +45,7 @@ def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Removes directions from vectors, as ``h - sum_j <h, v_j> v_j``."""
+    """Removes directions from vectors: ``h - sum_j <h, v_j> v_j``."""
 
     directions: Float64Array  # (k, D) orthonormal
 
@@ -59,7 +60,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Untouched(Debias):
-    """No edit, with the settings of the other debiasings, so that a sweep can include it."""
+    """Edits nothing. It has the settings of the other debiasings, so a sweep can include it."""
 
     unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing", "bins", "smoothing")
 
@@ -77,10 +78,10 @@ class Untouched(Debias):
 
 @dataclass(frozen=True)
 class MeanDifference(Debias):
-    """Projects out the K - 1 directions between the means of K groups; ``k`` is ignored.
+    """Removes the K - 1 directions between the means of K groups. ``k`` is ignored.
 
-    ``mean_difference`` is the simplest method without pairs: for two groups, it uses the direction
-    from one mean to the other.
+    ``mean_difference`` is the simplest method that needs no definition sets. For two groups, it
+    removes the direction from one mean to the other.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)
@@ -95,14 +96,14 @@ Pairing = Literal["random", "nearest"]
 
 @dataclass(frozen=True)
 class Subspace(Debias):
-    """Projects out the first k principal components of the differences between groups.
+    """Removes the first k principal components of the differences between groups.
 
     Source: Chen and Dou (Measuring and Mitigating Bias in Vision-and-Language Models, 4.1), after
-    Liang et al. (Towards Debiasing Sentence Representations, ACL 2020). First, the mean of its
-    definition set is subtracted from each vector. A set has one vector per group and differs only
-    in the group. The paper's text subtracts each *group's* mean, which would remove the difference
-    between groups. Texts come in definition sets. Pictures do not, so one picture of each group is
-    put into each set, at random or by similarity.
+    Liang et al. (Towards Debiasing Sentence Representations, ACL 2020). First, from each vector the
+    mean of its definition set is subtracted. The vectors of a set differ only in the group.
+    According to the paper's text, each *group's* mean is subtracted, but this would remove the
+    difference between groups. Texts come in definition sets. Pictures do not, so we put one picture
+    of each group into each set, at random or by similarity.
     """
 
     # How pictures form sets: `random`, or `nearest` in the embedding, so that other differences
@@ -119,7 +120,7 @@ class Subspace(Debias):
 
 
 def centre_sets(vectors: Float64Array, sets: IntArray) -> Float64Array:
-    """(N, D) vectors minus the mean of their definition sets.
+    """(N, D): each vector minus the mean of its definition set.
 
     Example:
         >>> centre_sets(np.array([[1.0], [3.0], [7.0]]), np.array([0, 0, 1])).ravel().tolist()
@@ -132,9 +133,9 @@ def centre_sets(vectors: Float64Array, sets: IntArray) -> Float64Array:
 
 
 def match_pictures(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
-    """(M,) rows of pictures and (M,) their sets, each of which has one picture per group.
+    """(M,): rows of pictures, and (M,): their sets. Each set has one picture per group.
 
-    The number of sets is the number of pictures in the smallest group.
+    There are as many sets as the smallest group has pictures.
     """
     vectors = examples.vectors
     rows = [np.flatnonzero(examples.groups == k) for k in range(len(examples.names))]
@@ -162,12 +163,12 @@ _LEAST = 1e-6  # share of the largest variance; directions with less variance ar
 
 @dataclass(frozen=True)
 class Erasure(Debias):
-    """The smallest change after which groups have the same mean (Belrose et al. 2023, LEACE).
+    """Makes the smallest change after which all groups have the same mean (LEACE).
 
-    The edit is the closed form of their theorem 4.3: whiten the vectors, remove the directions that
-    correlate with the group, and undo the whitening. Then no linear attacker beats chance on the
-    examples. On other images this holds if there are many more examples than dimensions. ``k`` is
-    ignored: K groups need K - 1 directions.
+    The edit is the closed form in theorem 4.3 of Belrose et al. (2023): whiten the vectors, remove
+    the directions that correlate with the group, and undo the whitening. Then no linear attacker is
+    better than chance on the examples. On other images, this holds if there are many more examples
+    than dimensions. ``k`` is ignored, since K groups need K - 1 directions.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)
@@ -205,11 +206,12 @@ class Affine:
 
 
 def relevance(examples: Examples) -> Float64Array:
-    """(D,) how much groups differ in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
+    """(D,): how much groups differ in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
 
-    The groups' means are m, and their standard deviations s. With more than two groups, the value
-    is the maximum over pairs of groups (our choice). The value is infinite if the means differ and
-    a group has no variance. The value is NaN if the means are equal and a group has no variance.
+    Here m are the means of the groups, and s are the standard deviations. If there are more than
+    two groups, the value is the maximum over pairs of groups (our choice). The value is infinite if
+    the means differ and a group has no variance. The value is NaN if the means are equal and a
+    group has no variance.
 
     Example:
         >>> vectors = np.array([[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]])
@@ -230,17 +232,17 @@ def relevance(examples: Examples) -> Float64Array:
 
 
 def most_relevant(scores: Float64Array, k: int) -> IntArray:
-    """(k,) the most relevant dimensions; the first of equal scores wins, and NaN comes last."""
+    """(k,): the most relevant dimensions. Ties go to the first dimension. NaN comes last."""
     order: IntArray = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
     return order[:k]
 
 
 def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray) -> Float64Array:
-    """(N, D) vectors whose most relevant dimensions are moved to the other group's mean.
+    """(N, D): vectors after their most relevant dimensions are moved to the other group's mean.
 
-    Each vector keeps its deviation from its group's mean. Only the mean is replaced by the other
-    group's mean. The function needs the group of each vector, so it is not a debiasing. Source:
-    Chen and Dou, section 4.2, Figure 10.
+    Each vector keeps its deviation from the mean of its group, and this mean is replaced by the
+    mean of the other group. The function must know the group of each vector, so it is not a
+    debiasing. Source: Chen and Dou, section 4.2, Figure 10.
 
     Example:
         >>> examples = Examples(np.array([[1.0, 7.0], [5.0, 7.0]]), np.array([0, 1]),
@@ -280,8 +282,8 @@ class Overwriting:
 class NeuronDebias(Debias, ABC):
     """Overwrites the k dimensions in which groups differ most (:func:`relevance`).
 
-    All pictures get the same values, so each picture's similarity to a query changes by the same
-    number. Without ``renormalise`` these values change no ranking.
+    All pictures get the same new values. So if ``renormalise`` is false, these values add the same
+    number to the similarity of every picture with a query, and change no ranking.
     """
 
     def fit(self, examples: Examples) -> Overwriting:
@@ -291,7 +293,7 @@ class NeuronDebias(Debias, ABC):
 
     @abstractmethod
     def instead(self, means: Float64Array) -> Float64Array:
-        """(k,) the new values, computed from the (K, k) means of the groups."""
+        """(k,): the new values, computed from the means (K, k) of the groups."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +306,7 @@ class ZeroNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class MeanNeuron(NeuronDebias):
-    """Overwrites the dimensions with the mean of the groups' means, so all groups count equally."""
+    """Overwrites the dimensions with the mean of the groups' means. All groups count equally."""
 
     def instead(self, means: Float64Array) -> Float64Array:
         return np.asarray(means.mean(axis=0))
@@ -314,11 +316,11 @@ class MeanNeuron(NeuronDebias):
 class ClipClip(Debias):
     """Sets to 0 the k dimensions that have the most mutual information with the group.
 
-    The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
-    as in the authors' code, a dimension that is cut on one side no longer counts in similarities.
-    So ``side`` then changes no ranking. The authors cut 112 of 512 dimensions. We do not cut so
-    many by default, since other vectors are shorter. The first release of their code cut the last
-    112 dimensions by mistake. A later release follows the paper, as this program does.
+    The dimensions are chosen from pictures, and set to 0 in pictures and texts. If ``renormalise``
+    is false, as in the authors' code, a dimension that is 0 in pictures or in texts adds nothing to
+    similarities. So ``side`` then changes no ranking. The authors remove 112 of 512 dimensions. Our
+    default is lower, since other vectors are shorter. The first release of their code removed the
+    last 112 dimensions by mistake. A later release follows the paper, as this program does.
     """
 
     bins: Count = 64  # of the histogram that estimates the information
@@ -329,7 +331,7 @@ class ClipClip(Debias):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """``image`` alone, since the debiasing is fitted to pictures, even if texts are edited."""
+        """Only ``image``: the debiasing is fitted to pictures, even if texts are edited."""
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:
@@ -339,7 +341,7 @@ class ClipClip(Debias):
         return Overwriting(most_relevant(scores, self.k), np.zeros(self.k))
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """The pair of embedders with edits; texts lose the same dimensions as pictures."""
+        """Edit the two embedders. Texts lose the same dimensions as pictures."""
         overwriting = self.fit(examples["image"])
         return edit_encoder(
             dual, dict.fromkeys(super().sides, overwriting), renormalise=self.renormalise
@@ -347,7 +349,7 @@ class ClipClip(Debias):
 
 
 def information(examples: Examples, bins: int, smoothing: float) -> Float64Array:
-    """(D,) the mutual information between each dimension and the group, in nats.
+    """(D,): the mutual information between each dimension and the group, in nats.
 
     Example:
         >>> vectors = np.array([[0.0, 1.0], [0.1, 0.0], [0.9, 1.0], [1.0, 0.0]])

@@ -1,6 +1,6 @@
-"""A FIBER folder, which the user makes from a released file of weights and RoBERTa's vocabulary.
+"""Reads a FIBER folder. Users make it from the released weights and RoBERTa's vocabulary.
 
-The sizes of its network are read from the file of weights.
+The sizes of the network are read from the weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Head = Literal["rank_output", "itm_score"]  # the head that says whether a pair 
 
 @dataclass(frozen=True)
 class FiberSize:
-    """The sizes of all parts of a FIBER; the defaults belong to the published network.
+    """The sizes of all parts of a FIBER. The defaults are those of the published network.
 
     Example:
         >>> FiberSize().side, FiberSize().blocks[-3:], FiberSize().fused_blocks[0]
@@ -55,7 +55,7 @@ class FiberSize:
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
-        """The stage and the number within the stage of each block, in the order of blocks."""
+        """For each block, in order, its stage and its number within the stage."""
         return tuple((stage, block) for stage, n in enumerate(self.depths) for block in range(n))
 
     @property
@@ -75,7 +75,7 @@ _FETCH = (
 
 
 def is_fiber(folder: str) -> bool:
-    """Whether a folder contains files named like FIBER's release.
+    """Whether a folder contains files with the names of FIBER's release.
 
     Example:
         >>> is_fiber("nowhere")
@@ -85,7 +85,7 @@ def is_fiber(folder: str) -> bool:
 
 
 def fiber_files(folder: str | None, weights: str | None) -> tuple[Path, ...]:
-    """The paths of the file of weights and of the two vocabulary files; no file is read."""
+    """The paths of the weights and of the two vocabulary files. No file is read."""
     if folder is None:
         raise AbsentModelError(f"encoder.model=null: {_FETCH}, and set encoder.model=FOLDER")
     root = Path(folder).expanduser()
@@ -114,14 +114,14 @@ def _weights(folder: Path, name: str | None) -> Path:
 
 
 def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
-    """The model in a folder with the digests of its files; the file of weights comes first."""
+    """The model in a folder, with checksums of its files. The weights come first."""
     files = fiber_files(folder, weights)
     digests = {path.name: digest_of(path) for path in files}
     return Pretrained(str(folder), files[0].parent, KIND, digests)
 
 
 def read_tokenizer(model: Pretrained) -> Tokenizer:
-    """RoBERTa's tokenizer of byte pairs, with ``<s>`` before a text and ``</s>`` after it."""
+    """RoBERTa's byte-pair tokenizer, which puts ``<s>`` before a text and ``</s>`` after it."""
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
     paths = [str(model.folder / name) for name in VOCABULARY]

@@ -1,11 +1,11 @@
-"""Loads a FIBER from its folder, and gives vectors of photos and texts and scores of pairs.
+"""Loads a FIBER from its folder, embeds photos and texts, and scores how well they match.
 
-The file of weights is a checkpoint of Lightning: ``state_dict`` beside what training needed. The
-file is read without running code. Four fifths of the file are queues of negative examples, which
-are never read.
+The weights are in a Lightning checkpoint: ``state_dict`` and other values for training. The file is
+read without running code. Four fifths of the file are queues of negative examples, which are
+skipped.
 
-The names of weights are those of Microsoft's Swin transformer and of RoBERTa; FIBER adds its own
-attention between the two. Every weight must be present with the right size, and every name in the
+The weights have the names in Microsoft's Swin transformer and in RoBERTa. FIBER adds attention
+between these two networks. Every weight must be present with the right size, and every name in the
 file must be known. We wrote this module without access to a released file.
 """
 
@@ -103,11 +103,11 @@ _MATCHING = {"matching.weight", "matching.bias"}
 
 
 def read_fiber(path: Path, head: Head = "rank_output") -> FiberNet:
-    """The network in a file, ready for use.
+    """Read the network from a file.
 
     The logit of ``head`` says whether a picture and a text match. ``rank_output`` starts as a copy
-    of ``itm_score``, and the authors rank by it if a file has it. Their released code trains only
-    ``itm_score``, since on a GPU the two are separate.
+    of ``itm_score``. If a file has ``rank_output``, the authors use it to rank. Their released code
+    trains only ``itm_score``, since the two are separate on a GPU.
     """
     weights = _weights_of(_state(path), path, head)
     size = fiber_size(weights, path)
@@ -130,7 +130,7 @@ def _state(path: Path) -> Mapping[str, Tensor]:
 
 
 def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
-    """The weights under our names, with separate keys and values, and without unused gates."""
+    """The weights under our names. Keys and values are separated, and unused gates are removed."""
     weights: dict[str, Tensor] = {}
     for name, weight in rename_weights(state, _NAMES, _UNUSED, path, "FIBER").items():
         if ".key_value." in name:
@@ -151,19 +151,19 @@ def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str
 
 
 def _ranking(name: str, weight: Tensor, state: Mapping[str, Tensor]) -> Tensor:
-    """The matching head's weights; ``rank_output``, if there, gives its second output."""
+    """The weights of the matching head. If ``rank_output`` exists, it is the second output."""
     tuned = state.get(name.replace("matching", "rank_output"))
     return weight if tuned is None else torch.cat([weight[:1], tuned])
 
 
 def _is_unused(name: str, weights: Mapping[str, Tensor]) -> bool:
-    """Whether a weight is the unused gate of a layer that does not read pictures."""
+    """Whether a weight is a gate in a layer that reads no pictures, so the gate is unused."""
     start, gate, _ = name.partition(".gate.strength")
     return bool(gate) and f"{start}.gate.attention.out.weight" not in weights
 
 
 def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
-    """The sizes of the network in a file."""
+    """Read the sizes of a network from its weights."""
 
     def shape(name: str) -> torch.Size:
         if name not in weights:
@@ -234,7 +234,7 @@ class FiberModel(TwoModeNet):
         return self._net.size.matches
 
     def prepare(self, photo: Image.Image) -> Float32Array:
-        """(3, S, S) a photo, squeezed into a square."""
+        """(3, S, S): a photo, resized to a square without keeping its aspect ratio."""
         side = self._net.size.side
         pixels = np.asarray(photo.resize((side, side), Image.Resampling.BICUBIC), np.float32)
         normalised = (pixels / 255 - np.array(_MEAN, np.float32)) / np.array(_SPREAD, np.float32)
@@ -263,7 +263,7 @@ class FiberModel(TwoModeNet):
         return self._net.match(states[photo], EncodedTexts(texts.vectors[text], texts.there[text]))
 
     def _tokens(self, texts: Sequence[str]) -> torch.Tensor:
-        """(N, L) the token numbers of texts, padded to the longest text."""
+        """(N, L): the token numbers of texts, padded to the length of the longest text."""
         rows = [encoded.ids for encoded in self._tokenizer.encode_batch(list(texts))]
         filled = np.full((len(rows), max(map(len, rows))), PADDING, np.int64)
         for row, ids in zip(filled, rows, strict=True):

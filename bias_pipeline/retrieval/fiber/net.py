@@ -1,13 +1,13 @@
-"""FIBER, with an image side and a text side that are separate or fused in their last blocks.
+"""FIBER: an image network and a text network, which can be fused in their last blocks.
 
 Source: Dou et al., Coarse-to-Fine Vision-Language Pre-training with Fusion in the Backbone (NeurIPS
-2022). In the dual mode (contrastive training) each side gives a vector, and the product of the
-vectors is the similarity. Each picture and text is encoded once. In the fused mode (trained to
-match) the sides attend to each other. The fused mode is more accurate but costs one pass for every
-pair. The text side is RoBERTa (Liu et al. 2019), whose last layers can read a picture too. Needs
-PyTorch.
+2022). In the dual mode (trained by contrast), each of the two computes a vector, and the dot
+product of the vectors is the similarity. Each picture and text is encoded once. In the fused mode
+(trained to match pairs), the two networks attend to each other. The fused mode is more accurate but
+needs a pass for every pair. The text network is RoBERTa (Liu et al. 2019), whose last layers can
+also read a picture. Needs PyTorch.
 
-Vectors are (B, N, C); ``there`` (B, N) marks which of N tokens are not padding.
+Vectors are (B, N, C). ``there`` (B, N) is true for tokens that are not padding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bias_pipeline.retrieval.fiber.folder import PADDING, TEXT_HEAD, FiberSize
 
 
 class TextAttention(nn.Module):
-    """Attention of vectors to other vectors, or among themselves."""
+    """Attention of vectors to each other or to other vectors."""
 
     def __init__(self, size: int, other: int, n_heads: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class TextAttention(nn.Module):
         self.out = nn.Linear(size, size)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """Map (B, N, C) to the same shape; ``there`` (B, M) marks what to read of ``other``."""
+        """Update vectors (B, N, C). ``there`` (B, M) says which vectors of ``other`` exist."""
         q = self._heads(self.query(vectors))
         k, v = self._heads(self.key(other)), self._heads(self.value(other))
         mask = None if there is None else there[:, None, None]
@@ -46,9 +46,9 @@ class TextAttention(nn.Module):
 
 
 class Gate(nn.Module):
-    """Attention to the other side, with one learned number as its weight.
+    """Attention to the other network, with one learnt number as its weight.
 
-    The number starts at 0, so the two sides start separate (Dou et al. 2022, section 3.1).
+    The number starts at 0, so the two networks start unconnected (Dou et al. 2022, section 3.1).
     """
 
     def __init__(self, size: int, other: int, n_heads: int, *, normed: bool) -> None:
@@ -58,13 +58,13 @@ class Gate(nn.Module):
         self.attention = TextAttention(size, other, n_heads)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """(B, N, C) the vectors that are added to a side; shapes as in :class:`TextAttention`."""
+        """(B, N, C): the vectors to add. The shapes are those of :class:`TextAttention`."""
         output: Tensor = self.strength * self.attention(self.norm(vectors), other, there)
         return output
 
 
 class Layer(nn.Module):
-    """Attention, then two linear layers; a normalisation follows each of these two steps."""
+    """Attention and two linear layers. Each of these two steps ends with layer norm."""
 
     def __init__(self, size: int, inner: int, picture: int | None) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Layer(nn.Module):
     def forward(
         self, vectors: Tensor, there: Tensor, picture: Tensor | None = None, *, normed: bool = True
     ) -> Tensor:
-        """Map (B, N, C) to the same shape; a text may also attend to a picture (B, M, D)."""
+        """Update a text's vectors (B, N, C), which may also attend to a picture (B, M, D)."""
         attended = self.attention(vectors, vectors, there)
         if picture is not None:
             assert self.gate is not None
@@ -90,7 +90,7 @@ class Layer(nn.Module):
 
 
 class FiberText(nn.Module):
-    """The text side, which turns tokens into vectors."""
+    """The text network, which turns tokens into vectors."""
 
     def __init__(self, size: FiberSize) -> None:
         super().__init__()
@@ -106,14 +106,14 @@ class FiberText(nn.Module):
         )
 
     def embed(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Map (B, N) token numbers to (B, N, C) vectors before any layer, and to ``there``."""
+        """Map token numbers (B, N) to initial vectors (B, N, C) and to ``there``."""
         there = tokens != PADDING
         places = torch.cumsum(there, dim=1) * there + PADDING
         vectors = self.words(tokens) + self.places(places) + self.kinds.weight[0]
         return self.norm(vectors), there
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map (B, N) token numbers to (B, N, C) vectors, reading the text without a picture."""
+        """Map token numbers (B, N) to vectors (B, N, C), without a picture."""
         vectors, there = self.embed(tokens)
         for layer in self.layers:
             vectors = layer(vectors, there)
@@ -124,14 +124,14 @@ Place = tuple[int, int]
 
 
 class EncodedTexts(NamedTuple):
-    """Texts that are encoded as far as this is possible without a picture."""
+    """Texts after all blocks that need no picture."""
 
     vectors: Tensor  # (B, N, C)
     there: Tensor  # (B, N) which tokens are not padding
 
 
 class Pooled(nn.Module):
-    """Makes one vector from a side's vectors by two linear layers, the second with a tanh."""
+    """Makes one vector for a picture or text with two linear layers. The second has a tanh."""
 
     def __init__(self, size: int, joint: int) -> None:
         super().__init__()
@@ -139,13 +139,13 @@ class Pooled(nn.Module):
         self.pooler = nn.Linear(joint, joint)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Map (B, C), the first token or the mean over patches, to (B, D)."""
+        """Map a vector (B, C), the first token or the mean of patches, to (B, D)."""
         pooled: Tensor = torch.tanh(self.pooler(self.transform(vectors)))
         return pooled
 
 
 class FiberNet(nn.Module):
-    """The whole network, with the image side and the text side.
+    """The whole network: the image network and the text network.
 
     Example:
         >>> size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, 9, 12, n_pairs=1, joint=6)
@@ -179,35 +179,35 @@ class FiberNet(nn.Module):
         self.matching = nn.Linear(2 * size.joint, 2) if size.matches else None
 
     def pictures(self, pixels: Tensor) -> Tensor:
-        """Map (B, 3, H, W) normalised pictures to (B, D) vectors, which may have any length."""
+        """Map normalised pictures (B, 3, H, W) to vectors (B, D) of any length."""
         grid: Tensor = self.swin_norm(self.swin(pixels)[-1])
         vectors: Tensor = self.dual_image(grid.flatten(1, 2).mean(dim=1))
         return vectors
 
     def texts(self, tokens: Tensor) -> Tensor:
-        """Map (B, N) token numbers to (B, D) vectors, which may have any length."""
+        """Map token numbers (B, N) to vectors (B, D) of any length."""
         vectors: Tensor = self.dual_text(self.text(tokens)[:, 0])
         return vectors
 
     def encode_pictures(self, pixels: Tensor) -> Tensor:
-        """Encode (B, 3, H, W) as grids (B, H', W', C), as far as this needs no text."""
+        """Encode pictures (B, 3, H, W) as grids (B, H', W', C), with blocks that need no text."""
         grid: Tensor = self.swin.patch_embed(pixels)
         for place in self.size.blocks[: -self.size.n_pairs]:
             grid = self._downsample(place, self._block(place)(grid))
         return grid
 
     def encode_texts(self, tokens: Tensor) -> EncodedTexts:
-        """Encode texts (B, N) as vectors, as far as this needs no picture."""
+        """Encode texts (B, N) as vectors, with the layers that need no picture."""
         vectors, there = self.text.embed(tokens)
         for layer in self.text.layers[: -self.size.n_pairs]:
             vectors = layer(vectors, there)
         return EncodedTexts(vectors, there)
 
     def match(self, grid: Tensor, texts: EncodedTexts) -> Tensor:
-        """(B,) logits that say how well each picture and text match.
+        """(B,): logits that say how well each picture and text match.
 
-        In each fused block, each side attends to the other side's previous state. The score is the
-        output for "match", by which the authors rank.
+        In each fused block, both networks attend to the state of the other network before the
+        block. The score is the output for "match", which the authors use to rank.
         """
         assert self.matching is not None
         vectors, there = texts
@@ -239,7 +239,7 @@ class FiberNet(nn.Module):
         return self._stage(stage).blocks[number]
 
     def _downsample(self, place: Place, grid: Tensor) -> Tensor:
-        """The grid after a block; between stages the grid is halved in width and height."""
+        """The grid after a block. Between stages, width and height of the grid are halved."""
         stage, number = place
         ends = number + 1 == self.size.depths[stage]
         output: Tensor = self._stage(stage).downsample(grid) if ends else grid

@@ -1,1 +1,1 @@
-"""Commands on the embedded data set."""
+"""Commands that use the built-in data set."""

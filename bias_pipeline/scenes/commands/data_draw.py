@@ -1,4 +1,4 @@
-"""``data draw``: writes the embedded data set and its pictures as files."""
+"""``data draw``: writes the built-in data set and its pictures as files."""
 
 from __future__ import annotations
 
