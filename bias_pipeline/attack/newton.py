@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import lapack
 
-from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, features of vectors are not
@@ -27,9 +27,8 @@ MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 # Frequent features are solved for together: one for each ITEMS_EACH items, at most MOST_FREQUENT.
 # How often they occur together is counted in SAMPLED items; a product takes COLUMNS columns at
 # once.
-ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 32, 512, 1 << 14, 16
+ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 512, 1 << 14, 16
 TINY = np.finfo(np.float32).tiny
-ROUNDING = 1e-6  # of a loss in single precision
 BLOCK = 1024  # items whose losses are computed at once
 
 
@@ -43,12 +42,12 @@ def fit(
 ) -> Float64Array:
     """(F + 1, B, K): the weights of B logistic regressions on the same items. Intercepts come last.
 
-    Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, which preconditioned conjugate
-    gradients solve (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale
-    logistic regression", but with halved steps instead of a trust region). One product with ``x``
-    serves all regressions, and no regression changes the digits of another. Steps are computed in
-    single precision, which is several times as fast. Slopes decide when a regression stops; they
-    are summed in double precision.
+    Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps. Each step is solved by
+    preconditioned conjugate gradients (Lin, Weng and Keerthi 2008, "Trust region Newton method for
+    large-scale logistic regression", but with halved steps instead of a trust region). One product
+    with ``x`` serves all regressions, but the result of a regression does not depend on the others.
+    Steps are computed in single precision, which is several times faster. A regression stops by its
+    values and gradients, which are computed in double precision.
 
     ``x`` has (N, F) features. ``counts`` (N, B) says how often each item counts in each regression;
     0 leaves the item out. ``truths`` (N, B, K) says how often each output is true for an item. A
@@ -68,8 +67,6 @@ def fit(
     levels, usable = _levels(counts, truths), np.ones((x.shape[1] + 1, n_fits), np.float32)
     if known is not None:
         usable[:-1] = known
-    usable = usable[items.order]
-    near = None if near is None else near[items.order]
     together = min(TOGETHER, max(n_outputs, NUMBERS // max(1, n_items)))
     n_batches = -(-n_fits * n_outputs // together)
     for columns in np.array_split(np.argsort(levels, kind="stable"), n_batches):
@@ -84,7 +81,7 @@ def fit(
         fits = _Fits.start(design, *some, levels[padded], usable[:, padded], near)
         ended = fits.converged_weights(design)
         weights[:, columns] = ended[:, : len(columns)]
-    return weights[np.argsort(items.order)]
+    return weights
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
@@ -146,8 +143,8 @@ def _by_item(a: AnyFloat, b: AnyFloat) -> AnyFloat:
 
 
 def _loss(
-    scores: Float32Array, counts: Float32Array, truths: Float32Array
-) -> tuple[Float64Array, Float32Array]:
+    scores: Float64Array, counts: Float64Array, truths: Float64Array
+) -> tuple[Float64Array, Float64Array]:
     """The summed log losses, (1, B, 1), and the predictions, (N, B, K)."""
     loss, probs = np.zeros((1, scores.shape[1], 1)), np.empty_like(scores)
     for start in range(0, len(scores), BLOCK):
@@ -157,7 +154,7 @@ def _loss(
     return loss, probs
 
 
-def _log_sum(scores: Float32Array) -> tuple[Float32Array, Float32Array]:
+def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Logarithms of the predictions' denominators, (N, B, 1), and predictions, (N, B, K)."""
     if scores.shape[2] > 1:
         most = scores.max(axis=2, keepdims=True)
@@ -166,43 +163,41 @@ def _log_sum(scores: Float32Array) -> tuple[Float32Array, Float32Array]:
         return most + np.log(total), probs / total
     tail = np.exp(-np.abs(scores))
     total = 1 + tail
-    probs = np.where(scores >= 0, np.float32(1), tail) / total
-    return np.log(total) + np.maximum(scores, 0), np.asarray(probs, np.float32)
+    return np.log(total) + np.maximum(scores, 0), np.where(scores >= 0, 1.0, tail) / total
 
 
 class DesignMatrix:
-    """(N, F + 1) features of all regressions' items, the M most frequent last, then ones; and C."""
+    """(N, F + 1): the features of the items and a column of ones. Also has the setting C."""
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
-        whole = _with_ones(x)
-        squares = np.asarray(_squares(whole).sum(axis=0), np.float64)
-        self.n_frequent = min(1 + x.shape[0] // ITEMS_EACH, MOST_FREQUENT, len(squares))
-        ascending = np.append(np.argsort(squares[:-1], kind="stable"), len(squares) - 1)
-        rare, frequent = np.split(ascending, [-self.n_frequent])
-        self.order = np.concatenate([np.sort(rare), np.sort(frequent)])  # (F + 1,) of ``x``
-        self.squares = squares[self.order]
-        self.x = _of_features(whole, self.order)
+        self.x = _with_ones(x)
         self.inverse_penalty = inverse_penalty
         self._inverses: dict[int, UsualInverse] = {}
 
     @cached_property
-    def occurrences(self) -> AnyFloat:
-        """(M, M) sums of products of the frequent features, estimated from a sample of items."""
-        n_items, n_features = self.x.shape
-        frequent = np.arange(n_features - self.n_frequent, n_features)
+    def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
+        """Sums of squares, (F + 1,), the most frequent features, (M,), and sums of their products.
+
+        The sums of products are estimated from a sample of items.
+        """
+        n_items = self.x.shape[0]
+        squares = np.asarray(_squares(self.x).sum(axis=0), np.float64)
+        n_frequent = min(1 + n_items // ITEMS_EACH, MOST_FREQUENT)
+        frequent = np.sort(np.argsort(-squares, kind="stable")[:n_frequent])
         some = _of_features(self.x[:: max(1, n_items // SAMPLED)], frequent)
         products = some.T @ some
         dense = products if isinstance(products, np.ndarray) else products.toarray()
         dense *= n_items / max(1, some.shape[0])
-        return dense.astype(np.float32)
+        return squares, frequent, dense.astype(np.float32)
 
     def usual_inverse(self, level: int) -> UsualInverse:
         """The :class:`UsualInverse` of a level that ``_levels`` returns."""
         if level not in self._inverses:
+            squares, frequent, products = self.occurrences
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
-            alone = (1 / (self.squares + penalty)).astype(np.float32)[:, None, None]
-            block = self.occurrences + penalty * np.eye(self.n_frequent, dtype=np.float32)
-            self._inverses[level] = UsualInverse(_invert(block), alone)
+            alone = (1 / (squares + penalty)).astype(np.float32)[:, None, None]
+            block = products + penalty * np.eye(len(products), dtype=np.float32)
+            self._inverses[level] = UsualInverse(frequent, _invert(block), alone)
         return self._inverses[level]
 
 
@@ -221,7 +216,7 @@ def _squares(x: Matrix) -> Matrix:
 
 
 def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
-    """Some columns, in any order; faster than SciPy, which searches each row."""
+    """Some columns in ascending order. SciPy is slower, since it searches each row."""
     if isinstance(x, np.ndarray):
         return x[:, chosen]
     place = np.full(x.shape[1], -1, x.indices.dtype)
@@ -251,20 +246,19 @@ class UsualInverse:
     regression does not use, so that regressions of one level share the inverse.
     """
 
-    block: AnyFloat  # (M, M) the inverse of the last features, which are the most frequent
+    frequent: IntArray  # (M,) features inverted together
+    block: AnyFloat  # (M, M) their inverse
     alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
         """(F, B, K): the residuals times the inverse, a few columns at a time."""
         directions = residual * self.alone
-        part, inverted = (
-            a[-len(self.block) :].reshape(len(self.block), -1) for a in (residual, directions)
-        )
-        width = part.shape[1]
-        padded = np.pad(part, ((0, 0), (0, -width % COLUMNS)))
-        for start in range(0, width, COLUMNS):
-            product = self.block @ padded[:, start : start + COLUMNS]
-            inverted[:, start : start + COLUMNS] = product[:, : width - start]
+        part = residual[self.frequent].reshape(len(self.frequent), -1)
+        padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
+        starts = range(0, part.shape[1], COLUMNS)
+        products = [self.block @ padded[:, start : start + COLUMNS] for start in starts]
+        inverted = np.hstack(products)[:, : part.shape[1]]
+        directions[self.frequent] = inverted.reshape(-1, *residual.shape[1:])
         return directions
 
 
@@ -303,16 +297,16 @@ class _Fits:
     place: IntArray  # (1, B) their indices in the batch
     going: BoolArray  # (1, B) whether they are unfinished; the others only fill the arrays
     levels: IntArray  # (1, B) how small their curvature is, see `_levels`
-    counts: Float32Array  # (N, B, 1), see `fit`
-    truths: Float32Array  # (N, B, K), see `fit`
+    counts: Float64Array  # (N, B, 1), see `fit`
+    truths: Float64Array  # (N, B, K), see `fit`
     known: AnyFloat  # (F + 1, B, 1) 1 for features that may have a weight, else 0
     # (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the tolerance means
     # the same for frequent and rare features
     unit: Float64Array
     weights: Float64Array  # (F + 1, B, K)
-    scores: Float32Array  # (N, B, K) linear scores under them
+    scores: Float64Array  # (N, B, K) linear scores under them
     loss: Float64Array  # (1, B, 1) summed log losses
-    probs: Float32Array  # (N, B, K) predictions
+    probs: Float64Array  # (N, B, K) predictions
 
     @classmethod
     def start(
@@ -333,14 +327,14 @@ class _Fits:
         base = (sum_items(truths) + 0.5) / weight  # (B, K)
         weights = np.zeros((len(squares), n_fits, n_outputs))
         weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
-        scores = np.tile(weights[-1].astype(np.float32), (n_items, 1, 1))
+        scores = np.tile(weights[-1], (n_items, 1, 1))
         if near is not None:
             weights = np.repeat(near, n_fits, axis=1)
-            scores = np.repeat(_times(design.x, near).astype(np.float32), n_fits, axis=1)
+            scores = np.repeat(_times(design.x, near), n_fits, axis=1)
         place, going = np.arange(n_fits)[None], np.ones((1, n_fits), bool)
-        some = counts[:, :, None].astype(np.float32), truths.astype(np.float32)
-        parts = place, going, levels[None], *some, known[:, :, None], unit, weights, scores
-        return cls(*parts, *_loss(scores, *some))
+        counts, known = counts[:, :, None], known[:, :, None]
+        parts = place, going, levels[None], counts, truths, known, unit, weights, scores
+        return cls(*parts, *_loss(scores, counts, truths))
 
     def converged_weights(self, design: _Design) -> Float64Array:
         """(F + 1, B, K): weights at which all slopes are within the tolerance."""
@@ -366,7 +360,7 @@ class _Fits:
         """(F + 1, B, K): the slopes of the objective."""
         errors = self.counts * self.probs
         errors -= self.truths
-        slopes = _times(design.transposed, errors.astype(np.float64))
+        slopes = _times(design.transposed, errors)
         slopes *= design.items.inverse_penalty
         slopes[:-1] += self.weights[:-1]
         slopes *= self.known
@@ -376,12 +370,12 @@ class _Fits:
         """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
         inverse_penalty = design.items.inverse_penalty
         downhill = -gradient.astype(np.float32)
-        step = _System.of_fits(self, design).solve(downhill, self.going[0])
-        along, direction = _times(design.single[0], step), step.astype(np.float64)
+        direction = _System.of_fits(self, design).solve(downhill, self.going[0]).astype(np.float64)
+        along = _times(design.x, direction)
         slope = _inner(gradient, direction)
         weights, ahead = self.weights[:-1], direction[:-1]
         linear, quadratic = _inner(weights, ahead), _inner(ahead, ahead)  # of the penalty
-        rounding, size = ROUNDING * inverse_penalty * self.loss, np.ones_like(slope)
+        rounding, size = 1e-12 * inverse_penalty * self.loss, np.ones_like(slope)
         for _ in range(MAX_HALVINGS):
             scores = self.scores + along
             loss, probs = _loss(scores, self.counts, self.truths)
@@ -407,11 +401,12 @@ class _System:
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
-        curvatures = fits.counts * fits.probs
+        probs = fits.probs.astype(np.float32)
+        curvatures = fits.counts.astype(np.float32) * probs
         curvatures *= np.float32(design.items.inverse_penalty)
-        if fits.probs.shape[2] == 1:
-            curvatures *= 1 - fits.probs
-        return cls(design, fits.known, fits.levels, fits.probs, curvatures)
+        if probs.shape[2] == 1:
+            curvatures *= 1 - probs
+        return cls(design, fits.known, fits.levels, probs, curvatures)
 
     def take(self, which: IntArray) -> _System:
         parts = (self.known, self.levels, self.probs, self.curvatures)

@@ -79,7 +79,7 @@ class DBAC(Metric, CorrectableByGold):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=6,
+        version=5,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

@@ -34,7 +34,7 @@ class LIC(CorrectedGuesses):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="lic",
         title="Leakage for Image Captioning",
-        version=4,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -89,7 +89,7 @@ class Leakage(CorrectedGuesses):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="leakage",
         title="Leakage amplification",
-        version=4,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
