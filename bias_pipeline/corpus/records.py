@@ -177,6 +177,6 @@ def read_captions(columns: RecordColumns, side: str, order: Sequence[int]) -> Re
     retained = np.argsort(images, kind="stable")
     retained = retained[~flags[retained]]
     blanks = np.bincount(images[flags], minlength=len(order))
-    if not np.array_equal(retained, np.arange(len(texts))):
+    if len(retained) < len(texts) or not np.array_equal(images, captions.image_rows):
         captions = replace(captions, image_rows=images).take(retained)
     return ReadCaptions(captions, marked[retained], blanks, len(long))

@@ -216,7 +216,7 @@ def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:
     return MetricFacts(
         title=info.title,
         # a ratio is neutral at 1
-        direction=info.direction.replace(f"above {info.neutral:g} ", f"above {moved:g} "),
+        direction=info.direction.replace(f"above {info.neutral:g}, ", f"above {moved:g}, "),
         question=info.question,
         images=info.images,
         says=info.says,

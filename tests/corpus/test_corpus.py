@@ -35,6 +35,11 @@ def test_input_order_never_matters():
     assert make_corpus(shuffled).digest == make_corpus(records()).digest
 
 
+def test_images_without_captions_move_none_to_another_image():
+    corpus = make_corpus([Record("9"), Record("8", "a dog")])
+    assert [record.model for record in corpus] == ["a dog", None]
+
+
 @pytest.mark.parametrize("change", [{"model": "another"}, {"labels": {"gender": "m"}}])
 def test_a_changed_caption_or_label_changes_the_digest(change):
     changed = records()

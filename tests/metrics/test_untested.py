@@ -52,7 +52,7 @@ def test_the_ratio_is_tested_against_peoples_captions():
 
 def test_a_table_says_what_the_p_of_the_ratio_compares():
     described = score_metric("gender_ratio").manifest["metric"]["direction"]
-    assert "p compares with human captions" in described
+    assert "the p value compares captions with human captions" in described
 
 
 def test_without_peoples_captions_the_ratio_has_no_p():

@@ -126,7 +126,7 @@ def test_the_score_is_the_difference_of_the_paired_sides_and_comes_from_accuracy
 
 
 @pytest.mark.parametrize(
-    ("relation", "words"), [("ratio", "above 1 it"), ("difference", "above 0 it")]
+    ("relation", "words"), [("ratio", "above 1, "), ("difference", "above 0, ")]
 )
 def test_a_table_says_above_which_value_captions_leak_more(relation, words):
     result = run_cell(leaky_corpus(), build(relation=relation), SEEDS, run_id="x")
