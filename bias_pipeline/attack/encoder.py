@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Inputs(Protocol):
-    """The inputs of N items, fitted to the items that an attacker learns from.
+    """An attacker's inputs for N items. The encoding is fitted to the training items.
 
     Attributes:
         lengths: (N,) int64, how long each item is. The items of a batch have almost equal length.

@@ -60,9 +60,9 @@ def parser() -> Parser:
         "--prompts",
         choices=["outputs", "states"],
         help="with debias: also write files with which load_debias.py debiases the "
-        "prompts of a generator that has the same text model. With --prompts "
-        "outputs, the edit of CLIP's outputs is applied to tokens. With "
-        "--prompts states, an edit is fitted to the states of tokens",
+        "prompts of an image generator with the same text model. With "
+        "'outputs', the edit of CLIP's outputs is applied to each token. With "
+        "'states', an edit is fitted to the hidden states of tokens",
     )
     _add_captioner_options(parser)
     for name, kind, about in (

@@ -61,7 +61,7 @@ def canonical_id(raw: object) -> str:
 
 
 def plain_ids(raw: Sequence[object]) -> list[str] | None:
-    """Canonical ids if all raw ids are whole numbers, or if all are digits; otherwise None.
+    """Canonical ids if all raw ids are numbers, or if all are texts of digits; otherwise None.
 
     Example:
         >>> plain_ids([42, 7]), plain_ids(["000042", "0"]), plain_ids(["42.jpg"])

@@ -112,7 +112,7 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
 def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
     """The groups of two attributes together.
 
-    Images that lack a group of one attribute belong to no group. An image is unsure if one of its
+    An image that lacks one of the two labels is in no joint group. An image is unsure if one of its
     two labels is unsure.
     """
     first, second = parts

@@ -79,8 +79,9 @@ class Split:
     def select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         """The positions of training and test captions in a table of labelled captions.
 
-        The part of an image does not depend on the rest of the table. So a seed tests the same
-        images on both sides and for all captioners. Groups are balanced again within the table.
+        Whether an image is for training or testing does not depend on the other rows. So a seed
+        tests the same images on both sides and for all captioners. Groups are balanced again within
+        the table.
         ``images`` (N,) has the corpus row of each caption, where each image occurs at most once.
         ``labels`` (N,) has the class.
         """

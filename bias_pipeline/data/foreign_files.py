@@ -94,7 +94,7 @@ def way_to_read(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """A sentence on how to make a text table with an unknown ending readable."""
+    """Advice on how a text table can be read whose file extension is unknown."""
     with path.open("rb") as file:
         line = file.readline(_HEAD)
     if _FLICKR in line:

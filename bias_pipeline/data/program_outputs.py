@@ -167,7 +167,7 @@ class Samples(ProgramOutput):
 
 
 def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """By metric, the values of metrics that belong to captioning tasks."""
+    """The values of each metric of a captioning task, by the metric's name."""
     return {
         str(name): value
         for name, value in row.items()
@@ -198,7 +198,7 @@ def _is_picture(value: object) -> bool:
 class Batch(ProgramOutput):
     """Answers of a batch: an entry for each request, in which ``custom_id`` is the image's id.
 
-    If there are several requests for an image, ``custom_id`` also has their number from 0:
+    If an image has several requests, ``custom_id`` ends with the index of the request, from 0:
     ``42#1``.
     """
 

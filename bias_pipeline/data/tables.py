@@ -204,7 +204,7 @@ class Rows:
         ]
 
     def places(self, block: Block, name: str, index: Mapping[str, int]) -> IntArray:
-        """(N,): the number of each id of a column in an index, to which new ids are added."""
+        """(N,): the index of each id of a column. Ids that ``index`` lacks are added to it."""
         cells = block.whole_numbers(name) if name in block.columns else None
         if cells is None or len(cells) < _MANY:
             return places_of(self.ids(block, name), index)

@@ -298,7 +298,7 @@ class PrefixTree:
         return path[::-1]
 
     def parts(self, most: int) -> Iterator[IntArray]:
-        """Divide prefixes into batches in which every prefix follows its own prefixes."""
+        """Divide prefixes into batches in which every prefix comes after its shorter beginnings."""
         part: dict[int, None] = {}
         for path in self._paths:
             if part and len(part.keys() | set(path)) > most:

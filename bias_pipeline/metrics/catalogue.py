@@ -170,7 +170,7 @@ def kind(metric: str, encoder: str) -> str:
 def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
     """Metrics that a short audit leaves out, the slowest first.
 
-    Metrics that count answer the same questions without attackers.
+    Counting metrics answer the same questions without attackers.
     """
     known = list(infos)
     counted = {info.question for info in known if info.family != "attack"}

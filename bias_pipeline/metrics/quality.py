@@ -81,7 +81,7 @@ class Quality(CountingMetric):
       smallest. A large ``gap:model`` may only mean that one group's pictures are harder to
       describe.
 
-    Rare words weigh more in a larger data set, so compare ``model`` only on equal images.
+    Rare words weigh more in a larger data set, so compare ``model`` only on the same images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

@@ -3,8 +3,8 @@
 Label noise shows how much a score changes if labels are wrong more often. Labels are replaced at
 random with given rates, as if the present labels were true, and every score is computed again. If
 the present labels already have these error rates, the score under true labels lies about as far in
-the opposite direction, provided that changes are small. Label noise measures sensitivity and
-corrects nothing.
+the opposite direction, provided that changes are small. So label noise shows how
+sensitive a score is. It does not correct the score.
 
 A captioner may write several captions of each image. The k-th captions of all images form a sample,
 and each sample is scored separately. Every number is the mean over samples. Resamples draw images

@@ -54,7 +54,7 @@ def encoder_needs() -> dict[str, Need]:
 
 
 def metric_needs() -> dict[str, Need]:
-    """The models that metrics need whatever the encoder is, by ``metric.key``.
+    """The models that a metric needs with every encoder; the keys are ``metric.key``.
 
     Example:
         >>> metric_needs()["gender_score.sentence_encoder"].model

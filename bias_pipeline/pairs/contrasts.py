@@ -77,7 +77,7 @@ class Contrasts:
         )
 
     def of_sets(self, group: int, values: Float64Array) -> Float64Array:
-        """(J,): the mean over each set's pictures of the first (0) or second (1) group."""
+        """(J,): for each set, the mean value of the pictures that show the group (0: first)."""
         pictures = (self.first, self.second)[group]
         weighted = self.weights * values[pictures]
         return np.bincount(self.set_of, weighted, len(self)).astype(np.float64)

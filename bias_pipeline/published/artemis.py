@@ -313,7 +313,7 @@ def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotatio
 
 
 def skeleton(name: str) -> str:
-    """The characters of a name that survive every wrong encoding, by which names are compared.
+    """The characters of a name that are the same under every wrong encoding.
 
     Example:
         >>> skeleton("Realism/eugène-boudin_the-beach.jpg") == skeleton(
@@ -365,7 +365,7 @@ class Cleaning(Configurable):
     seed: Seed = 2021  # seed of the draw of parts
 
     def apply(self, release: Release) -> tuple[Release, Mapping[str, str]]:
-        """The remaining annotations, with rare words replaced, and the part of each painting.
+        """The remaining annotations with rare words replaced, and for each painting its split.
 
         Lengths are counted in tokens of our tokenizer, and the spelling is not corrected. The
         authors counted NLTK tokens after correcting the spelling, so they may have kept slightly

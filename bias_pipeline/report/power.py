@@ -73,7 +73,7 @@ class Power:
         return self.measurements[0]
 
     def smallest(self, balanced: float) -> float:
-        """The smallest score that is found in four of five cases with this number of images.
+        """The smallest true score that so many images detect in four of five cases.
 
         The score times the square root of the size is interpolated between measured sizes. Outside
         of the measured sizes it is taken as constant.

@@ -188,7 +188,7 @@ def shared_words(
 
 
 def _unfitting(n_images: int, unlike: Callable[[IntArray], bool]) -> IntArray:
-    """The indices, among N images in order, of images that do not fit: all, some parts, or none."""
+    """The indices of images that do not fit: all N, some runs of consecutive images, or none."""
     everything = np.arange(n_images)
     if n_images < _LEAST_IMAGES:
         return everything[:0]

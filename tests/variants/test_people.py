@@ -79,7 +79,7 @@ VARIANTS = [
         "human captions from cells with mostly 2 captions, separated by 'line ends'",
     ),
     Variant(
-        "human captions in one cell, with a separator that only some cells have",
+        "human captions of an image in one cell, with a separator that only some cells have",
         {"people.json": json.dumps({i: "; ".join(t[: 1 + i % 3]) for i, t in PEOPLE.items()})},
         "Add dataset.separator=semicolon if it is between captions, or dataset.separator=none",
         code=3,

@@ -1,4 +1,4 @@
-"""Tells the command ``models`` which weights language metrics read."""
+"""Tells the command ``models`` which weights are read by language metrics."""
 
 from __future__ import annotations
 

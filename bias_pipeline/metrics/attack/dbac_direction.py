@@ -150,7 +150,7 @@ class Direction:
 
     @property
     def tables(self) -> dict[str, list[dict[str, object]]]:
-        """The tables that transforms made, with the direction added."""
+        """The tables of the corpus's transforms, with a column for the direction."""
         return {
             table: [{"direction": self.name, **line} for line in lines]
             for table, lines in self.transformed_corpus.tables.items()

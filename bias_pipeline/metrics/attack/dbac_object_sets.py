@@ -3,8 +3,8 @@
 The code is on a branch of their repository (kerner-lab/Bias-Amplification, ``text-dev``). A side's
 omega is a mean over captions of Q P(other) / P(given). For A→T, Q is the attacker's probability of
 the image's group. The given variable is the group. The other variable is the exact set of objects
-that the caption names; the set may be empty. For T→A, the attacker gives a probability for the
-truth about each object (whether it is in the image). Q is the product of these probabilities. The
+that the caption names; the set may be empty. For T→A, the attacker guesses for each object
+whether the image shows it. Q is the product of the probabilities of the right answers. The
 given variable is the exact set of objects in the image. The other variable is the set of groups
 that the caption names.
 """

@@ -82,8 +82,8 @@ class AssumedGroup(CorrectedByGold):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0, captions name groups that nobody can see more often "
-        "than annotators do",
+        direction="lower is fairer; above 0, captions name a group that nobody can see, and do so "
+        "more often than annotators",
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2024: "section 5.5.1"},

@@ -39,7 +39,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
 
     ``a_to_t`` asks whether captions name a group's usual tasks (such as objects) more often than
     labels do. ``t_to_a`` asks whether captions name a task's usual group more often than labels do.
-    A group and a task are usual for each other if the labels have both together more often than by
+    A group and a task go together if they occur in the same labels more often than by
     chance.
 
     * ``<direction>:object:NAME``, ``:group:NAME``: the score of one task, averaged over groups, and

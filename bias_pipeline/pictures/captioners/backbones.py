@@ -216,7 +216,7 @@ class PublishedBackbone(PictureBackbone):
     """Takes regions from a published vision network: the last feature grid, or the tokens.
 
     The network is frozen. Its regions are stored once, as float16, and used for all seeds and all
-    captions. A fitted captioner may tune the network, and then reads pixels.
+    captions. If a fitted captioner also tunes the network, it reads pixels.
     """
 
     name: str  # the network's name in `encoder.backbone`

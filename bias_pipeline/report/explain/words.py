@@ -145,7 +145,7 @@ def _best(examples: Sequence[Example]) -> Iterator[Example]:
 
 
 def _explainer(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str]:
-    """The metric, the function that explains its attackers, and the name of that method."""
+    """The metric, the function that explains its attackers, and the name of the explanation."""
     if not isinstance(metric, CaptionAttack):
         raise UsageError(
             f"analysis words explains attackers on captions, which metric={metric.info.name} does "
