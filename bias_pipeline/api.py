@@ -1,10 +1,7 @@
 """The Python interface: takes data in memory or files, returns results with tables; no Hydra.
 
-``bias_pipeline`` itself offers these functions::
-
-    import bias_pipeline as bp
-
-They run the same code as the commands, with the same defaults (``conf/``) and numbers.
+``bias_pipeline`` itself offers these functions (``import bias_pipeline as bp``). The functions run
+the same code as the commands, with the same defaults (``conf/``) and numbers.
 """
 
 from __future__ import annotations
@@ -269,7 +266,7 @@ def compare(
 
 @_python_call
 def load(folder: str | Path = "outputs") -> Results:
-    """All finished runs of a folder that commands, or calls with ``out=``, wrote.
+    """All finished runs of a folder, whether commands wrote them or calls with ``out=``.
 
     Captioners that share a name, such as ``A/model.json`` and ``B/model.json``, get the names that
     tables and reports use: ``A_model`` and ``B_model``.
@@ -301,7 +298,7 @@ def _runner_of(
     out: str | Path | None,
     settings: Settings,
 ) -> Iterator[_InMemoryRunner]:
-    """A runner of metrics on these data, whose temporary files exist only inside the block."""
+    """A runner of metrics on these data; its temporary files exist only inside the block."""
     if "paths" in settings:
         raise UsageError("setting 'paths': name the folder of results with out=FOLDER")
     with TemporaryDirectory(prefix="bias_pipeline-") as place:
@@ -341,7 +338,7 @@ def _without_places(message: str, folder: Path) -> str:
 
 
 def _dataset(settings: Settings) -> Mapping[str, Any]:
-    """The settings of the data; files are refused, since they have their own arguments."""
+    """The settings of the data; files are refused here, since they have arguments of their own."""
     dataset = settings.get("dataset", {})
     if not isinstance(dataset, Mapping):
         raise UsageError(
@@ -378,7 +375,7 @@ class _InMemoryRunner:
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """See :meth:`bias_pipeline.run.audit.Source.reach`, for the first captioner."""
+        """Call :meth:`bias_pipeline.run.audit.Source.reach` for the first captioner."""
         if "text" in self.settings and FIRST_SENTENCE.keys() <= settings.keys():
             return math.nan
         chosen = {**self._labels_of(attribute), **_numbers(settings), "metric": "lic"}
@@ -451,7 +448,7 @@ class _InMemoryRunner:
         return metric
 
     def run(self, captioner: str, **chosen: object) -> Result:
-        """The result of a cell, with its draws."""
+        """The result and the draws of a cell."""
         here = self._cell(captioner, **chosen)
         result, cached = load_or_run(here, self._corpus(here))
         if not cached:
@@ -490,7 +487,7 @@ def _attributes_with_errors(rates: object) -> list[str]:
 
 
 def _numbers(settings: Mapping[str, str]) -> dict[str, object]:
-    """The overrides, with numbers in place of texts of numbers.
+    """The overrides in which texts of numbers have become numbers.
 
     Example:
         >>> _numbers({"alignment": "matched", "encoder.order": "1"})

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Protocol, Self, TypeGuard, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
@@ -23,9 +23,9 @@ TARGET = "_target_"  # the key under which a configuration names a class
 
 
 def known_name(module: str, name: str) -> str:
-    """The name of a class in run ids: without its module, since the class may move.
+    """The name of a class in run ids, without its module, since the class may move.
 
-    The name of a class of another package also has that package's name.
+    If another package defines the class, the name also contains this package's name.
 
     Example:
         >>> known_name("bias_pipeline.metrics.attack.lic", "LIC"), known_name("mine.lic", "LIC")
@@ -76,8 +76,8 @@ class Configurable:
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
         """The settings that name files, as digests of the files' content.
 
-        A run's identity has the digests instead of the names: a moved file gives the same run, a
-        changed file a different run.
+        A run's identity has the digests instead of the names. So a moved file gives the same run,
+        and a changed file gives a different run.
         """
         del settings
         return {}
@@ -87,7 +87,7 @@ class Constraint(Protocol):
     """A requirement on a parameter besides its type."""
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase on what the value must be; None if the value is right."""
+        """A phrase that says what the value must be, or None if the value is right."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Range:
     below: float | None = None  # all values are below it
 
     def refusal(self, value: Any) -> str | None:
-        """The bounds in words if the value is outside of them, else None."""
+        """A phrase with the bounds if the value is outside of them, else None."""
         sound = (
             (self.low is None or value >= self.low)
             and (self.high is None or value <= self.high)
@@ -116,7 +116,6 @@ class Range:
 
     @property
     def words(self) -> str:
-        """The bounds in words."""
         named = {
             "at least": self.low,
             "above": self.above,
@@ -134,7 +133,7 @@ class Text:
     words: str  # a description of the text, for people
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase on what the text must be if it does not match, else None."""
+        """A phrase that says what the text must be if it does not match, else None."""
         sound = isinstance(value, str) and re.fullmatch(self.pattern, value)
         return None if sound else self.words
 
@@ -146,13 +145,13 @@ class MustBeEmpty:
     instead: str  # what to do instead
 
     def refusal(self, value: Any) -> str | None:
-        """A phrase on what to do instead if the value is not empty, else None."""
+        """A phrase that says what to do instead if the value is not empty, else None."""
         return f"empty; {self.instead}" if value not in (None, {}, [], "") else None
 
 
 @dataclass(frozen=True)
 class ConfiguredAs:
-    """The type of a configured value, if the annotation names the constructor's result."""
+    """The type of a configured value, if the annotation names the type that results."""
 
     kind: Any  # another annotation
 
@@ -168,17 +167,24 @@ def kinds_of(target: type) -> Mapping[str, Any]:
 
 
 def violation(value: Any, kind: Any) -> str | None:
-    """What a value must be, by an annotation's ranges and choices; None if the value is right.
+    """What a value must be, by the ranges and choices of an annotation; None if the value is right.
 
     Example:
         >>> violation(0, Count | None), violation([0.5, 2], Sequence[Share])
         ('at least 1', 'at least 0 and at most 1')
     """
+    if type(value) is str:
+        return _text_violation(value, kind)
     return next(_violation(value, kind), None)
 
 
+@lru_cache(maxsize=1 << 16)  # long word lists, which the metrics of a sweep repeat
+def _text_violation(text: str, kind: Any) -> str | None:
+    return next(_violation(text, kind), None)
+
+
 def choices_text(value: object, known: Iterable[object]) -> str:
-    """The choices in words, with the choice nearest to a wrong value.
+    """The choices in words, together with the choice that is nearest to a wrong value.
 
     Example:
         >>> choices_text("ratios", ["difference", "ratio"])
@@ -209,7 +215,7 @@ def _violation(value: Any, kind: Any) -> Iterator[str]:
 
 
 def _items(value: Any, origin: Any, parts: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """The items of a list or a mapping, keys too, with their annotations."""
+    """The items of a list or a mapping, including its keys, with their annotations."""
     if not any(map(_limits, parts)):
         return  # lists of texts are not checked, since word lists are long
     if origin is Sequence and isinstance(value, Sequence):
@@ -229,7 +235,7 @@ def _may_be(value: object, kind: Any) -> bool:
 
 @cache
 def _limits_of(target: type) -> tuple[Sequence[str], Mapping[str, Any]]:
-    """All parameters of a constructor, and annotations that declare more than the type."""
+    """All parameters of a constructor, and the annotations that declare more than a type."""
     limited = {name: kind for name, kind in kinds_of(target).items() if _limits(kind)}
     return [*inspect.signature(target).parameters], limited
 

@@ -34,9 +34,9 @@ class DataError(BiasPipelineError):
 
 
 class NotApplicableError(DataError):
-    """Valid data do not permit a metric or an attribute.
+    """Valid data do not allow this metric or attribute.
 
-    ``metric=all`` and ``audit`` skip such a metric or attribute.
+    ``metric=all`` and ``audit`` skip this metric or attribute.
     """
 
 
@@ -152,7 +152,7 @@ _VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
 
 
 def inflect(number: object, words: str) -> str:
-    """A number and a noun, perhaps with a verb, in the singular if the number is one.
+    """A number and a noun, perhaps with a verb; they are singular if the number is one.
 
     Example:
         >>> inflect(1, "blank captions are left out"), inflect(1, "of 9 images have")
@@ -183,7 +183,7 @@ def join_words(texts: Iterable[str]) -> str:
 def nearest_name(name: str, known: Sequence[str]) -> str:
     """The known name that is most similar to a name, ignoring case; empty if no name is similar.
 
-    Of names that differ only in case, the name with the most similar case is returned.
+    If names differ only in case, the name with the most similar case is returned.
 
     Example:
         >>> nearest_name("STA", ["sat", "oscar"]), nearest_name("x", ["sat"])
@@ -213,7 +213,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def some_of(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and the number of further names.
+    """The first names, and how many further names there are.
 
     Example:
         >>> some_of(["bank", "park"]), some_of(list("abcde"))

@@ -1,1 +1,1 @@
-"""Encoders, and attackers that guess the group from what an encoder makes of a caption."""
+"""Encoders turn captions into vectors. Attackers guess the group from the vectors."""

@@ -1,11 +1,11 @@
-"""The attacker, its batches, its best epoch, and ensembles of attackers. Needs PyTorch.
+"""Defines attackers, their batches, the best epoch, and ensembles of attackers. Needs PyTorch.
 
-An attacker is an encoder and a head that guess the attribute. Batches have captions of almost equal
-length, as in RELIC's attacker. On a GPU a small attacker spends its time on starting small
-products. In a stack, all seeds share each start. Each seed keeps its own split, vocabulary, first
-weights, order of batches, dropout and clipped gradient. So an attacker is the same as if it were
-trained alone, except for the order of float sums. On a GPU dropout differs too, since ``nn.LSTM``
-draws it differently there.
+An attacker is an encoder with a head that guesses the attribute. Batches have captions of almost
+equal length, as in RELIC's attacker. On a GPU, starting a small matrix product takes longer than
+computing it. Therefore the attackers of all seeds are stacked, so that one product serves all
+seeds. Each seed keeps its own split, vocabulary, first weights, order of batches, dropout and
+clipped gradient. So an attacker is the same as if it were trained alone, except for the order of
+float sums. On a GPU dropout differs too, because ``nn.LSTM`` draws dropout differently there.
 """
 
 from __future__ import annotations
@@ -46,18 +46,17 @@ NumberedBatches = list[tuple[int, Batch]]
 
 
 def tensors(inputs: Inputs, rows: IntArray, device: torch.device = CPU) -> dict[str, Tensor]:
-    """The inputs of some captions as tensors on a device."""
     return {name: torch.from_numpy(array).to(device) for name, array in inputs.batch(rows).items()}
 
 
 class LengthBatches:
     """Batches for each epoch.
 
-    Each epoch permutes the captions, sorts pools of ``pool`` batches by length, cuts the pools into
-    batches, and shuffles the batches. So a batch has captions of almost equal length. ``rows`` (N,)
-    are the training captions and ``targets`` (N, ...) their truth. With ``shares`` (N,), each epoch
-    draws N captions with these probabilities; otherwise each caption is taken once. The generator
-    ``order`` draws the permutations.
+    Each epoch permutes the captions and divides them into pools of ``pool`` batches. Each pool is
+    sorted by length and cut into batches, and the batches are shuffled. So the captions in a batch
+    have almost equal length. ``rows`` (N,) are the training captions, and ``targets`` (N, ...) are
+    their true labels. With ``shares`` (N,), each epoch draws N captions with these probabilities.
+    Otherwise each caption is used once. The generator ``order`` draws the permutations.
     """
 
     def __init__(
@@ -100,11 +99,13 @@ class LengthBatches:
 
 
 class SharedBatches:
-    """The rows of common batches on which one of several processes trains, cut into parts.
+    """The share of each batch on which one of several processes trains.
+
+    The share is cut into parts.
 
     Gradients are averaged over processes and parts. A batch may not divide evenly, so parts have
-    weights. With these, the average is the mean over the whole batch, as in one process. A part
-    without rows gets one row with weight zero.
+    weights. With these weights, the average equals the mean over the whole batch in a single
+    process. A part without rows gets one row with weight zero.
     """
 
     def __init__(self, batches: LengthBatches, share: Share, parts: int = 1) -> None:
@@ -127,9 +128,9 @@ class SharedBatches:
 
 
 class SideBySide:
-    """Batches of several attackers; each step has a batch of every attacker.
+    """Batches of several attackers. Each training step has one batch of every attacker.
 
-    An attacker with fewer batches than the others skips the last steps of an epoch.
+    If an attacker has fewer batches than the others, it skips the last steps of an epoch.
     """
 
     def __init__(self, batches: Sequence[LengthBatches | SharedBatches]) -> None:
@@ -145,7 +146,7 @@ class SideBySide:
 
 
 class Attacker(Learner):
-    """Guesses K exclusive groups or T independent tasks from captions.
+    """Guesses one of K groups, or T independent tasks, from captions.
 
     The encoder maps its inputs to vectors (N, D), the head maps vectors to outputs (N, O). Two
     groups have one output under a sigmoid (as in the LIC code), K > 2 groups have K outputs under a
@@ -168,7 +169,7 @@ class Attacker(Learner):
         self.exclusive = exclusive
 
     def forward(self, **inputs: Tensor) -> Tensor:
-        """Outputs (N, O) before the sigmoid or softmax."""
+        """The outputs, (N, O), before the sigmoid or softmax."""
         outputs: Tensor = self.head(self.encoder(**inputs))
         return outputs
 
@@ -181,7 +182,7 @@ class Attacker(Learner):
         return (loss + getattr(self.encoder, "penalty", 0.0)) * batch.weight
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy of outputs (N, O) with the truth, (N,) groups or (N, T) tasks."""
+        """Mean cross-entropy of (N, O) outputs with the truth: (N,) groups or (N, T) tasks."""
         outputs = outputs.float()
         if self.exclusive and outputs.shape[1] > 1:
             return nn.functional.cross_entropy(outputs, targets)
@@ -193,7 +194,7 @@ class Attacker(Learner):
 
     @torch.no_grad()
     def probabilities(self, **inputs: Tensor) -> Tensor:
-        """Predictions (N, K) or (N, T), without dropout."""
+        """The predictions, (N, K) or (N, T), without dropout."""
         self.eval()
         outputs = self(**inputs).double()
         if self.exclusive and outputs.shape[1] > 1:
@@ -205,7 +206,7 @@ class Attacker(Learner):
 def optimization(
     module: pl.LightningModule, optimizer: Optimizer, schedule: Schedule | None
 ) -> OptimizerLRScheduler:
-    """An optimiser and a learning rate that changes with each step, as Lightning takes them."""
+    """An optimiser and a schedule of the learning rate, in the form that Lightning takes."""
     built = optimizer.build(module)
     if schedule is None:
         return built
@@ -215,7 +216,7 @@ def optimization(
 
 
 class Ensemble(pl.LightningModule):
-    """S attackers that take their steps together."""
+    """S attackers that are trained together, step by step."""
 
     def __init__(
         self, members: Sequence[Attacker], seeds: Sequence[int], states: Sequence[Tensor]
@@ -230,7 +231,7 @@ class Ensemble(pl.LightningModule):
         return [cast("Attacker", member) for member in self.members]
 
     def on_fit_start(self) -> None:
-        """Give each member a generator, whose state on a processor is as in a training alone."""
+        """Give each member a generator in the state that it would have if trained alone."""
         if self.device.type == "cpu":
             self.generators = [torch.Generator() for _ in self.states]
             for generator, state in zip(self.generators, self.states, strict=True):
@@ -245,7 +246,7 @@ class Ensemble(pl.LightningModule):
         self.sums = torch.zeros(len(self.members), 2, device=self.device)
 
     def training_step(self, batch: NumberedBatches, batch_idx: int) -> Tensor:
-        """The sum of all members' losses; each member gets the gradient of its own loss only."""
+        """The sum of all members' losses. Each member gets only the gradient of its own loss."""
         del batch_idx
         members = [self.attackers()[number] for number, _ in batch]
         generators = [self.generators[number] for number, _ in batch]
@@ -274,7 +275,7 @@ class Ensemble(pl.LightningModule):
         self.log("train_loss", sum(means) / len(means))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """One optimiser for all members; it skips a member without a batch."""
+        """One optimiser for all members, which skips members without a batch."""
         first = self.attackers()[0]
         return optimization(self, first.optimizer, first.schedule)
 
@@ -303,7 +304,7 @@ def checkpoint_name(version: int, recipe: Recipe, data: str, job: TrainingJob) -
 
 
 class Best(Callback):
-    """Keeps the weights of the epoch with the lowest loss on the validation part."""
+    """Keeps the weights of the epoch that has the lowest loss on the validation part."""
 
     def __init__(self, inputs: Inputs, rows: np.ndarray[Any, Any], targets: Tensor) -> None:
         self.inputs, self.rows, self.targets = inputs, rows, targets
@@ -321,7 +322,7 @@ class Best(Callback):
 
     @torch.no_grad()
     def _loss(self, attacker: Attacker) -> float:
-        """Mean loss over the validation part, without dropout."""
+        """The mean loss over the validation part, without dropout."""
         attacker.eval()
         together = int(getattr(attacker.encoder, "together", len(self.rows))) or 1
         total = 0.0

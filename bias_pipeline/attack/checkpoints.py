@@ -1,4 +1,4 @@
-"""Base class of trained modules, and checkpoints from which killed trainings resume.
+"""The base class of trained modules, and checkpoints from which a killed training resumes.
 
 Needs PyTorch and Lightning.
 """
@@ -57,11 +57,10 @@ class Ordered(Protocol):
 
 
 class Checkpoint(callbacks.Checkpoint):
-    """Writes a checkpoint at the end of an epoch, if one is due, and resumes from it.
+    """Writes a checkpoint after an epoch if the last checkpoint is old, and resumes training.
 
-    Two checkpoints are at least ``every_s`` seconds apart. Besides Lightning's content, a
-    checkpoint has the states of the random generators, so that a killed training ends with the same
-    numbers.
+    Two checkpoints are at least ``every_s`` seconds apart. A checkpoint also contains the states of
+    the random generators, so that a resumed training gives the same numbers.
     """
 
     def __init__(self, path: Path, batches: Ordered, every_s: float) -> None:
@@ -71,7 +70,7 @@ class Checkpoint(callbacks.Checkpoint):
         self._state: Mapping[str, Any] | None = None
 
     def resumable(self, module: torch.nn.Module) -> Path | None:
-        """The checkpoint from which a training resumes; None if this network has no checkpoint."""
+        """The checkpoint from which a training resumes, if there is one."""
         if not self.path.is_file():
             return None
         try:
@@ -122,7 +121,7 @@ class Checkpoint(callbacks.Checkpoint):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Load the losses; random generators are restored when training starts."""
+        """Load the losses. Random generators are restored only when training starts."""
         assert isinstance(pl_module, Learner)
         self._state = checkpoint[_OUR_KEY]
         pl_module.losses = self._state["losses"][trainer.global_rank]
@@ -145,7 +144,7 @@ class Checkpoint(callbacks.Checkpoint):
 
 
 def _check(checkpoint: Any, module: torch.nn.Module) -> None:
-    """Check that a file is our checkpoint of a network."""
+    """Check that a file is a checkpoint that we wrote for this network."""
     content = checkpoint if isinstance(checkpoint, Mapping) else {}
     lacking = sorted({*_LIGHTNINGS, _OUR_KEY} - set(content))
     if lacking:

@@ -1,10 +1,12 @@
-"""Base classes of encoders and heads, which are descriptions from which networks are built.
+"""Base classes of encoders and heads.
 
-An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them. For
-each attacker, the items are fitted to its training part (:meth:`Items.fit`). The result,
+Encoders and heads only describe networks, which are built later.
+
+An encoder reads captions once (:meth:`Encoder.read`) for any number of attackers. The captions are
+then items, which are fitted to the training part of each attacker (:meth:`Items.fit`). The result,
 :class:`Inputs`, gives the inputs of any batch. :meth:`Encoder.build` makes the network that turns a
-batch into vectors. Attackers use nothing else from an encoder. Networks trained from scratch read
-captions as word ids (:class:`WordEncoder`).
+batch into vectors. Attackers use nothing else from an encoder. Networks that are trained from
+scratch read captions as word ids (:class:`WordEncoder`).
 """
 
 from __future__ import annotations
@@ -35,30 +37,30 @@ class Inputs(Protocol):
     """The inputs of N items, fitted to the items that an attacker learns from.
 
     Attributes:
-        lengths: (N,) int64, how long each item is; items of a batch are of almost equal length.
+        lengths: (N,) int64, how long each item is. The items of a batch have almost equal length.
     """
 
     lengths: IntArray
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The (B, ...) arrays of B items, by the names of the network's ``forward`` arguments."""
+        """The (B, ...) arrays of B items, by the argument names of the network's ``forward``."""
 
 
 class Features(Protocol):
-    """Inputs that are features already, for linear attackers."""
+    """Inputs of linear attackers, which are features already."""
 
     def matrix(self, rows: IntArray) -> sparse.csr_array | Float64Array:
-        """(B, F) features of B items."""
+        """(B, F): the features of B items."""
 
 
 @dataclass(frozen=True, eq=False)
 class SharedFeatures:
-    """Features of S attackers that share all values; each attacker knows only some of the features.
+    """Features that S attackers share. Each attacker knows only some of the features.
 
     Attributes:
-        matrix: (R, F) features of the R distinct items.
-        rows: (N,) which of those items each item is.
-        known: (F, S) whether an attacker knows a feature.
+        matrix: (R, F), the features of the R distinct items.
+        rows: (N,), the index of each item among the distinct items.
+        known: (F, S), whether each attacker knows each feature.
     """
 
     matrix: sparse.csr_array
@@ -66,7 +68,7 @@ class SharedFeatures:
     known: BoolArray
 
     def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
-        """Sum (M, ...) numbers of M positions over equal items, to (R, ...) of R distinct items."""
+        """Sum the (M, ...) numbers of M positions over equal items, which gives (R, ...) sums."""
         n_items, rows = self.matrix.shape[0], self.rows[positions]
         if numbers[:1].size == 1:
             total = np.bincount(rows, numbers.ravel(), n_items).astype(np.float64, copy=False)
@@ -77,16 +79,16 @@ class SharedFeatures:
 
 
 class Items(ABC):
-    """N items as an encoder has read them, not yet fitted to an attacker."""
+    """N items that an encoder has read, and that are not yet fitted to an attacker."""
 
     @abstractmethod
     def fit(self, train: IntArray) -> Any:
-        """The inputs of all N items, fitted to the items of ``train`` alone."""
+        """The inputs of all N items, fitted only to the items in ``train``."""
 
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
-        """The features of S attackers at once, if attackers differ only in the features they know.
+        """The features of S attackers at once, if attackers differ only in the known features.
 
-        Linear attackers then learn together, several times as fast.
+        Linear attackers are then trained together, which is several times faster.
 
         Args:
             trains: S training parts.
@@ -101,37 +103,37 @@ class Items(ABC):
 class Encoder(Configurable, ABC):
     """Turns captions into the inputs of attackers.
 
-    The dataclass fields of an encoder are its settings.
+    The fields of the dataclass are the encoder's settings.
     """
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Settings that change the encoder's vectors, as plain data; part of the cache's key."""
+        """The settings that change the encoder's vectors, which are part of the cache key."""
         return asdict(self)  # type: ignore[call-overload]
 
     @property
     def sees(self) -> str:
-        """What the encoder reads besides captions: ``pictures``, ``objects``, or nothing."""
+        """What the encoder reads besides captions: ``pictures``, ``objects`` or nothing."""
         return ""
 
     def digest(self, data: LabelledCaptions) -> str:
-        """SHA-256 (hex) of all that the encoder reads of N captions, and of their labels."""
+        """SHA-256 (hex) of the labels and of everything that the encoder reads for N captions."""
         return data.digest
 
     def require(self) -> None:
-        """Check, before any work, that everything that the encoder needs is there.
+        """Check, before any work, that all files exist that the encoder needs.
 
         Raises:
             BiasPipelineError: naming what is missing.
         """
 
     def notes(self, groups: Sequence[str]) -> list[str]:
-        """Notes for readers of the encoder's results, given the names of the groups."""
+        """Notes for readers of results of the encoder. ``groups`` are the group names."""
         del groups
         return []
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """Do slow work that all attackers share once, in one process.
+        """Do the slow work that all attackers share, only once and in one process.
 
         Returns:
             An account of the work, None if there was none.
@@ -141,17 +143,17 @@ class Encoder(Configurable, ABC):
 
     @abstractmethod
     def read(self, data: LabelledCaptions) -> Items:
-        """The items of N captions; done once for any number of attackers."""
+        """Read N captions once, for any number of attackers."""
 
 
 def named_spec(encoder: Encoder) -> list[object]:
-    """Class and settings of an encoder, for the key of its attackers' predictions."""
+    """The class and settings of an encoder, for the key under which predictions are stored."""
     kind = type(encoder)
     return [known_name(kind.__module__, kind.__name__), encoder.spec]
 
 
 class FeatureEncoder(Encoder):
-    """An encoder without training, so that a convex attacker can use its features.
+    """An encoder without training, whose features a convex attacker can use.
 
     The encoder's :class:`Items` are fitted to :class:`Features`.
     """
@@ -161,15 +163,15 @@ class NetEncoder(Encoder):
     """An encoder that is a network, with the head on top.
 
     Attributes:
-        frozen: whether only the head is trained, so that attackers are cheap and even a processor
-            trains them all at once.
+        frozen: whether only the head is trained. Attackers are then cheap, so that even a processor
+            trains all of them at once.
     """
 
     frozen: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, inputs: Any) -> nn.Module:
-        """A network with fresh weights; it turns a batch of ``inputs`` into (B, ``output_dim``)."""
+        """A network with new weights that turns a batch of ``inputs`` into (B, ``output_dim``)."""
 
 
 class AnsweringEncoder(Encoder):
@@ -177,10 +179,10 @@ class AnsweringEncoder(Encoder):
 
     @abstractmethod
     def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
-        """(N, K) log-probabilities of each group's answer."""
+        """(N, K): the log-probability of each group's answer."""
 
     def read(self, data: LabelledCaptions) -> Items:
-        """Refuse, because the model gives no vectors to learn from.
+        """Raise an error, because the model gives no vectors from which attackers could learn.
 
         Raises:
             UsageError: naming what to choose instead.
@@ -195,12 +197,12 @@ class Head(Configurable, ABC):
     """A description of a head."""
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """The number of outputs: one (a sigmoid) for two groups, else one per group (a softmax)."""
+        """The number of outputs: one (sigmoid) for two groups, else one per group (softmax)."""
         return 1 if exclusive and n_classes == 2 else n_classes
 
     @abstractmethod
     def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
-        """A network with fresh weights, (B, n_inputs) to (B, n_outputs)."""
+        """A network with new weights, which maps (B, n_inputs) to (B, n_outputs)."""
 
 
 Embed: TypeAlias = Callable[[Sequence[str]], Float32Array]
@@ -211,7 +213,7 @@ class TextEdits(Configurable, ABC):
 
     @abstractmethod
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """The settings of the edit (not of the encoder); None without an edit.
+        """The settings of the edit, without the encoder's settings. There may be no edit.
 
         Raises:
             BiasPipelineError: if texts of this attribute cannot be edited.
@@ -221,7 +223,7 @@ class TextEdits(Configurable, ABC):
     def edit_vectors(
         self, vectors: Float32Array, embed: Embed, attribute: Attribute
     ) -> Float32Array:
-        """Vectors of texts without group information.
+        """Remove group information from vectors of texts.
 
         Args:
             vectors: (N, D) of an encoder.
@@ -238,37 +240,38 @@ N_SPECIAL = 2
 
 
 class WordEncoder(NetEncoder):
-    """A network over whole words: ``forward(tokens, lengths)``."""
+    """An encoder whose network reads whole words: ``forward(tokens, lengths)``."""
 
     def read(self, data: LabelledCaptions) -> Words:
-        """The captions; their words get ids when an attacker is fitted."""
+        """The captions. Words get ids when the captions are fitted to an attacker."""
         return Words(data.captions)
 
 
 @dataclass(frozen=True, eq=False)
 class Words(Items):
-    """Captions whose words have no ids yet."""
+    """Captions in which words have no ids yet."""
 
     captions: Captions
 
     def fit(self, train: IntArray) -> WordInputs:
-        """Ids for the words of the training captions."""
+        """Give ids to the words of the training captions."""
         return WordInputs(self.captions, train)
 
 
 class WordInputs:
-    """Word ids of N captions, padded batch by batch.
+    """The word ids of N captions, which are padded batch by batch.
 
-    Words of training captions get ids by falling frequency, ties by the alphabet, after the
-    special ids. Words that occur only in other captions are unknown. An empty caption has one pad,
-    whose vector is zero and never trained, so it does not affect <unk>.
+    The words of training captions get the ids after the special ids, from the most frequent to the
+    rarest. Words of equal frequency are in alphabetical order. Words that occur only in other
+    captions are unknown. An empty caption has one padding token. The vector of this token is zero
+    and is never trained, so it does not affect <unk>.
 
     Args:
         captions: all captions.
-        train: which captions are trained on.
+        train: which captions the attacker learns from.
 
     Attributes:
-        size: how many ids there are, special ids included.
+        size: how many ids there are, including special ids.
         lengths: (N,) words of each caption, at least 1.
 
     Example:
@@ -288,7 +291,7 @@ class WordInputs:
         self._numbers = table[captions.tokens]
 
     def batch(self, rows: IntArray) -> Mapping[str, IntArray]:
-        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        """``tokens`` (B, L), padded to the longest caption, and ``lengths`` (B,)."""
         lengths = self._captions.lengths[rows]
         tokens = np.full((len(rows), max(int(lengths.max(initial=0)), 1)), PAD, np.int64)
         inside = np.arange(tokens.shape[1]) < lengths[:, None]

@@ -1,7 +1,7 @@
-"""Published language models as encoders, and edits that debias their vectors.
+"""Uses published language models as encoders, and debiases their vectors.
 
-``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` are frozen, ``encoder=bert`` is
-fine-tuned with a head on top.
+The weights of ``encoder=minilm|mpnet|distilroberta|distilbert|bert_frozen`` stay frozen.
+``encoder=bert`` is fine-tuned with a head.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Line = Annotated[str, Text(r"[^\x00-\x1f\x7f]+", "a name or a folder on one line
 
 @dataclass(frozen=True)
 class Published(NetEncoder):
-    """A description of an encoder made of a published language model."""
+    """A description of an encoder that is a published language model."""
 
     model: Line  # a folder, or a name on the hub
     revision: Line = MAIN  # of a name on the hub
@@ -54,7 +54,6 @@ class Published(NetEncoder):
 
     @property
     def pretrained_model(self) -> Pretrained:
-        """The model on disk."""
         return find_pretrained(self.model, KINDS, revision=self.revision)
 
     def require(self) -> None:
@@ -63,7 +62,7 @@ class Published(NetEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The settings, with the digests of the model's files instead of its name."""
+        """The settings, in which digests of the model's files replace the model's name."""
         model = find_pretrained(settings["model"], KINDS, revision=settings.get("revision", MAIN))
         return {"model": dict(model.files), "revision": MAIN}
 
@@ -73,9 +72,9 @@ VERSION = 1  # raise it whenever any prediction changes
 
 @dataclass(frozen=True)
 class FineTuned(Published):
-    """A description of a language model that is fine-tuned; :meth:`build` loads it.
+    """A description of a language model to be fine-tuned, which :meth:`build` loads.
 
-    Every attacker starts with the published weights.
+    The training of every attacker starts from the published weights.
     """
 
     # Tokens of a caption that are read; None: as many as the model has positions
@@ -83,7 +82,7 @@ class FineTuned(Published):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The digests of the model's files, and how its vectors are read."""
+        """The digests of the model's files, and how vectors are read from the model."""
         model = self.pretrained_model
         pooling = asdict(self._pooling(model))
         return {"version": VERSION, "files": dict(model.files), "pooling": pooling}
@@ -98,7 +97,7 @@ class FineTuned(Published):
         self._pooling(self.pretrained_model)
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """Count the captions that are cut; nothing is stored."""
+        """Count the captions that are cut. Nothing is stored."""
         from bias_pipeline.models.text_vectors import Embedded
 
         tokens = self._tokens()
@@ -110,7 +109,7 @@ class FineTuned(Published):
         return tokens_of(model, self._pooling(model))
 
     def read(self, data: LabelledCaptions) -> TokenInputs:
-        """The token ids of N captions."""
+        """Turn N captions into token ids."""
         tokens = self._tokens()
         return TokenInputs(tokens(texts_of(data)), tokens.padding)
 
@@ -129,23 +128,23 @@ def texts_of(data: LabelledCaptions) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class TokenInputs(Items):
-    """Captions as token ids of a model."""
+    """Captions as the token ids of a model."""
 
     numbers: Sequence[Sequence[int]]  # the ids of each of N captions, at least one
     padding: int  # the id that fills shorter captions
 
     def fit(self, train: IntArray) -> TokenInputs:
-        """The same inputs for every attacker, since the model has its own vocabulary."""
+        """The inputs, equal for every attacker since the model has its own vocabulary."""
         del train
         return self
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) tokens of each caption."""
+        """(N,): the number of tokens of each caption."""
         return np.array([len(tokens) for tokens in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        """``tokens`` (B, L), padded to the longest caption, and ``lengths`` (B,)."""
         lengths = self.lengths[rows]
         tokens = np.full((len(rows), int(lengths.max(initial=1))), self.padding, np.int64)
         for place, row in zip(tokens, rows.tolist(), strict=True):
@@ -180,7 +179,7 @@ class Frozen(Published, FeatureEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The digests of the model's files, and how its vectors are processed."""
+        """The digests of the model's files, and how the model's vectors are processed."""
         edits = {} if self._edits is None else {"edits": self._edits}
         return {**self._settings(self.pretrained_model), "standardize": self.standardize, **edits}
 
@@ -229,7 +228,6 @@ class Frozen(Published, FeatureEncoder):
         return _load_sentences(model, self.device, pooling, self.dtype)
 
     def read(self, data: LabelledCaptions) -> Vectors:
-        """The vectors of N captions."""
         texts, rows = distinct_texts(data.captions)
         vectors = self.vectors(texts)
         if self.debias is not None and self.attribute is not None:
@@ -237,7 +235,7 @@ class Frozen(Published, FeatureEncoder):
         return Vectors(vectors, rows, self.standardize)
 
     def vectors(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) the model's vectors of distinct texts; vectors in the cache are read."""
+        """(N, D): the model's vectors of distinct texts, read from the cache if possible."""
         from bias_pipeline.models.text_vectors import vectors_from
 
         self._embed_missing(texts)
@@ -256,12 +254,12 @@ class Frozen(Published, FeatureEncoder):
 def _load_sentences(
     model: Pretrained, device: str, pooling: Pooling, dtype: Precision
 ) -> Sentences:
-    """The model, which stays loaded because both sides of a metric use it in turn."""
+    """The model, which stays loaded since both sides of a metric use it in turn."""
     return Sentences(model, device_of(device), pooling, dtype)
 
 
 def distinct_texts(captions: Captions) -> tuple[list[str], IntArray]:
-    """The distinct texts, and (N,) the number of each caption's text.
+    """The distinct texts, and for each caption the index of its text, (N,).
 
     Example:
         >>> distinct_texts(Captions.from_texts(["a dog", "a cat", "a dog"]))
@@ -292,7 +290,7 @@ class Vectors(Items):
 
 @dataclass(frozen=True, eq=False)
 class VectorInputs:
-    """Vectors as an attacker gets them."""
+    """The vectors in the form that an attacker gets."""
 
     items: Vectors  # of all captions
     mean: Float32Array  # (D,) subtracted
@@ -300,15 +298,13 @@ class VectorInputs:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) ones, since a caption is one vector."""
+        """(N,): ones, since a caption is one vector."""
         return np.ones(len(self.items.rows), np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``vectors`` (B, D)."""
         return {"vectors": self._standardise(rows)}
 
     def matrix(self, rows: IntArray) -> Float64Array:
-        """(B, D)."""
         return self._standardise(rows).astype(np.float64)
 
     def _standardise(self, rows: IntArray) -> Float32Array:

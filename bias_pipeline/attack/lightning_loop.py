@@ -1,9 +1,9 @@
-"""Lightning's loop and trainer, and the processes that train.
+"""Runs Lightning's loop and trainer, and starts the processes that train.
 
-Either each process trains its own attacker, or the processes train one attacker together, with a
-process for each device of this machine. Processes are started once and stay, since importing
-PyTorch takes seconds. Lightning finds them running, as under torchrun, and starts none itself. By
-default Lightning would run the program again, and so a whole sweep.
+Either each process trains its own attacker, or all processes train one attacker together, with one
+process for each device of this machine. Processes are started once and kept, since importing
+PyTorch takes seconds. Lightning is told that the processes already run, as under torchrun, so it
+starts none. By default Lightning would run the whole program again in each process.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def run_training(
 
 
 def require_devices(flags: Mapping[str, Any]) -> None:
-    """Check, before any work, that the machine has the devices that Lightning's flags name.
+    """Check, before any work, that the machine has the devices named in Lightning's flags.
 
     Example:
         >>> require_devices({"accelerator": "cpu", "devices": 1})
@@ -93,7 +93,7 @@ def require_devices(flags: Mapping[str, Any]) -> None:
 
 
 def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
-    """Lightning's trainer, which looks for its devices when it is built."""
+    """Lightning's trainer, which looks for devices when it is built."""
     make_importable()  # before Lightning imports it
     import pytorch_lightning as pl
     from lightning_fabric.utilities.exceptions import MisconfigurationException
@@ -115,12 +115,12 @@ def _trainer(settings: Mapping[str, Any]) -> pl.Trainer:
 
 
 def precision(flags: Mapping[str, Any]) -> str:
-    """bfloat16 products if the processor supports them, else float32."""
+    """The precision of products: bfloat16 if the processor supports it, else float32."""
     return "bf16-mixed" if flags.get("accelerator") != "cpu" or has_bf16() else "32-true"
 
 
 def context() -> SpawnContext:
-    """A context that starts fresh interpreters, as forks with threads or a GPU may hang."""
+    """A context that starts new interpreters, since forks with threads or a GPU may hang."""
     # Without this a helper of a sweep would wait, at its end, for processes that wait for work.
     Finalize(None, kill_workers, exitpriority=1)
     # Python's tracker of semaphores ignores Ctrl-C and SIGTERM; a closed terminal would end it.
@@ -141,14 +141,16 @@ def _start(processes: int, prepare: Callable[..., None], *arguments: object) -> 
 
 @lru_cache(maxsize=1)
 def pool(processes: int) -> ProcessPoolExecutor:
-    """Workers that stay for the next call, since importing PyTorch takes seconds."""
+    """Workers that are kept for the next call, since importing PyTorch takes seconds."""
     return _start(processes, prepare_worker)
 
 
 def kill_workers() -> None:
-    """Kill trainings that are no longer needed, for which the program would wait at its end.
+    """Kill trainings that are no longer needed.
 
-    SIGTERM would not end them, since Lightning catches SIGTERM.
+    Otherwise the program would wait for these trainings at its end.
+
+    SIGTERM would not end a training, since Lightning catches SIGTERM.
     """
     for child in active_children():
         child.kill()
@@ -161,9 +163,10 @@ def kill_workers() -> None:
 
 
 def prepare_worker() -> None:
-    """Make a worker ignore the terminal's signals, and end with its parent.
+    """Make a worker ignore the terminal's signals and end when its parent ends.
 
-    Included packages are found first, because the worker's arguments may be of their classes.
+    Included packages are imported first, because the worker's arguments may be objects of their
+    classes.
     """
     find_included_packages()
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -179,13 +182,13 @@ Returned = TypeVar("Returned")
 
 @dataclass(frozen=True)
 class Share:
-    """This process's share of every batch and of the test captions."""
+    """The share of every batch and of the test captions that this process computes."""
 
     rank: int = 0  # of the process
     world: int = 1  # number of processes
 
     def take(self, rows: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Every ``world``-th row, so that all ranks together have each row once.
+        """Every ``world``-th row, so that each row belongs to exactly one rank.
 
         Example:
             >>> [Share(rank, 2).take(np.arange(5)).tolist() for rank in (0, 1)]
@@ -218,14 +221,14 @@ def world_size(flags: Mapping[str, Any]) -> int:
 
 
 class Ranks:
-    """One process for each device, connected with each other."""
+    """Connected processes, one for each device."""
 
     def __init__(self, world: int) -> None:
         port = _free_port()
         self._members = [_start(1, _join, Share(rank, world), port) for rank in range(world)]
 
     def run(self, function: Callable[..., Returned], *arguments: object) -> list[Returned]:
-        """Call a function in each process, with the process's share as last argument."""
+        """Call a function in each process, with the share of the process as last argument."""
         futures = [member.submit(_with_share, function, arguments) for member in self._members]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
@@ -239,7 +242,10 @@ def ranks(world: int) -> Ranks:
 
 
 def run_together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
-    """The result of a function in the first of several processes; in this one if ``world`` is 1."""
+    """Call a function in ``world`` processes, and return the first process's result.
+
+    If ``world`` is 1, the function is called in this process.
+    """
     if world == 1:
         return function(*arguments, WHOLE)
     try:
@@ -254,7 +260,7 @@ _share = WHOLE
 
 
 def _join(share: Share, port: int) -> None:
-    """Tell Lightning the number of this process and how many processes there are."""
+    """Tell Lightning the index of this process, and how many processes there are."""
     global _share
     prepare_worker()
     _share = share

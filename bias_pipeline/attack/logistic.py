@@ -1,4 +1,4 @@
-"""The convex attacker: a regularised logistic regression, which uses no random numbers."""
+"""The convex attacker, a regularised logistic regression that uses no random numbers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from bias_pipeline.attack.probe import (
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Positive
 
-VERSION = 10  # raise it whenever any prediction changes
+VERSION = 11  # raise it whenever any prediction changes
 NUMBERS = 1 << 22  # labels of all items of a call; more would not fit in memory
 
 
 class ConvexProbe(Probe):
-    """Logistic regression on features such as n-gram indicators, fitted anew for each split.
+    """Logistic regression on features such as n-grams, which is fitted for each split separately.
 
-    The objective is strictly convex, so predictions depend on the split alone. Two groups have one
-    sigmoid, more groups a softmax, and T tasks a sigmoid each. The intercept is not regularised.
-    ``inverse_penalty`` is C > 0 in ``C * sum of log losses + |w|^2 / 2``; we chose 0.1 once, on
-    published LIC_M values.
+    The objective is strictly convex, so predictions depend only on the split. Two groups have one
+    sigmoid, more groups have a softmax, and each of T tasks has a sigmoid. The intercept is not
+    regularised. ``inverse_penalty`` is C > 0 in ``C * sum of log losses + |w|^2 / 2``. We chose 0.1
+    once, by comparing with published LIC_M values.
     """
 
     quick: ClassVar[bool] = True
@@ -52,7 +52,7 @@ class ConvexProbe(Probe):
         }
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
-        """Fit attackers together if they share features, otherwise one by one."""
+        """Fit attackers together if they share features. Otherwise each is fitted alone."""
         items = self.encoder.read(data)
         outputs = outputs_of(data)
         width = max(1, NUMBERS // max(1, outputs.size))
@@ -78,9 +78,9 @@ class ConvexProbe(Probe):
             counts[:, number] = shared.tally(ones[job.train], job.train)
             truths[:, number] = shared.tally(outputs[job.train], job.train)
         weights = self.fit(shared.matrix, counts, truths, shared.known)
+        scores = decide(shared.matrix, weights)
         for number, job in enumerate(jobs):
-            tested = shared.matrix[shared.rows[job.test]]
-            yield ProbeResult(probabilities_of(decide(tested, weights[:, number]), data))
+            yield ProbeResult(probabilities_of(scores[shared.rows[job.test], number], data))
 
     def _fit_alone(
         self, data: LabelledCaptions, outputs: Float64Array, inputs: Features, job: TrainingJob
@@ -97,12 +97,13 @@ class ConvexProbe(Probe):
         known: BoolArray | None = None,
         near: Float64Array | None = None,
     ) -> Float64Array:
-        """(F + 1, S, T, K) weights of S attackers of T tasks, intercepts last.
+        """(F + 1, S, T, K): the weights of S attackers of T tasks. Intercepts come last.
 
-        ``x`` has (N, F) features. ``counts`` (N, S) is how often each item counts for each
-        attacker, and ``truths`` (N, S, T, K) how often each output is true of an item, see
-        :func:`outputs_of`. ``known`` (F, S) are the features that each attacker knows, all if left
-        out. ``near`` (F + 1, 1, 1, K) are weights of one attacker of one task, see :func:`fit`.
+        ``x`` has (N, F) features. ``counts`` (N, S) says how often each item counts for each
+        attacker. ``truths`` (N, S, T, K) says how often each output is true for an item; see
+        :func:`outputs_of`. ``known`` (F, S) marks the features that each attacker knows; by default
+        an attacker knows all. ``near`` (F + 1, 1, 1, K) are weights of one attacker of one task,
+        from which all attackers start.
         """
         _, n_attackers, n_tasks, n_outputs = truths.shape
         if n_tasks > 1:

@@ -1,7 +1,7 @@
-"""The networks behind the encoders. Needs PyTorch, and transformers for published models.
+"""Defines the networks of encoders. Needs PyTorch, and transformers for published models.
 
-Networks trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and ``lengths``
-(N,) at least 1. All return vectors (N, ``output_dim``).
+Networks that are trained from scratch take ``tokens`` (N, L) int64, padded with :data:`PAD`, and
+``lengths`` (N,), which are at least 1. All networks return vectors (N, ``output_dim``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bias_pipeline.models.sentences import How, network_of, pool_tokens, vector_
 
 
 def random_word_vectors(n_words: int, size: int) -> nn.Embedding:
-    """Random normal vectors; unknown words and padding have the zero vector.
+    """Random normal vectors for words. Unknown words and padding have the zero vector.
 
     Unknown words never occur in training captions, so their vector stays zero.
     """
@@ -72,7 +72,7 @@ class RecurrentNet(nn.Module):
 
 
 class GivenNet(nn.Module):
-    """Returns vectors (N, D) unchanged, below a head whose encoder is frozen."""
+    """Returns (N, D) vectors unchanged, for heads on a frozen encoder."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class GivenNet(nn.Module):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation; a batch of one row, which has no spread, uses running statistics."""
+    """Batch normalisation. A batch of one row has no spread, so it uses running statistics."""
 
     def forward(self, input: Tensor) -> Tensor:
         if self.training and len(input) == 1:
@@ -94,7 +94,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class TransformerNet(nn.Module):
-    """The mean over words of a transformer encoder."""
+    """A transformer encoder whose output is the mean over words."""
 
     def __init__(
         self,
@@ -127,14 +127,14 @@ class TransformerNet(nn.Module):
 
 
 def positions(length: int, size: int) -> Tensor:
-    """(length, size) sines and cosines of the position (Vaswani et al. 2017, section 3.5)."""
+    """(length, size): sines and cosines of the position (Vaswani et al. 2017, section 3.5)."""
     place = torch.arange(length)[:, None]
     rate = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
     return torch.stack([torch.sin(place * rate), torch.cos(place * rate)], dim=2).flatten(1)
 
 
 class LanguageNet(nn.Module):
-    """A network with published weights, in training mode; it turns texts' tokens into vectors."""
+    """A network with published weights, in training mode, which reads the tokens of texts."""
 
     together = 256  # texts at once when it predicts
 
@@ -145,7 +145,7 @@ class LanguageNet(nn.Module):
         self.output_dim = vector_size(self.network.config)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(N, D) the texts' vectors, from padded tokens (N, L) and lengths (N,)."""
+        """(N, D): the vectors of texts, computed from padded (N, L) tokens and (N,) lengths."""
         inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         hidden = self.network(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
         return pool_tokens(hidden, self.how, lengths)

@@ -1,9 +1,9 @@
-"""The neural engine: trains fresh attackers for all splits in parallel, as suits the device.
+"""Trains neural attackers for all splits in parallel, in the way that suits the device.
 
-A processor runs one single-threaded process on each core. On two cores this is faster than one
+On a processor, each core runs one process with one thread. With two cores this is faster than one
 process with two threads (``benchmarks/attackers.py``). A GPU trains one ensemble over stacked
-weights (``attacker.py``). With several devices all processes train the same attacker together, one
-attacker after the other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
+weights (``attacker.py``). With several devices, all processes together train one attacker after the
+other (``attack/lightning_loop.py``). Only processes that train import PyTorch.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ log = logging.getLogger(__name__)
 class NeuralProbe(Probe):
     """Attackers trained from scratch with Lightning.
 
-    An attacker has failed if its predictions are not finite, or the same for all test captions
-    although these differ. A failed attacker is counted and never enters a mean. The attacker is
-    trained again from the next derived seed, at most three times in all.
+    An attacker has failed if its predictions are not finite, or if they are the same for all test
+    captions although the captions differ. A failed attacker is counted, but no mean includes it.
+    The attacker is trained again from the next derived seed, at most three times in all.
     """
 
     def __init__(
@@ -131,12 +131,12 @@ class NeuralProbe(Probe):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The recipe, the version, and which epoch's weights are used."""
+        """The recipe, the version, and the epoch whose weights are used."""
         selected = {"select": self.select} if self.select != "last" else {}
         return {"probe": "neural", "version": VERSION, **self.recipe.spec, **selected}
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
-        """Train a fresh attacker for each job; results are in the order of the jobs."""
+        """Train a new attacker for each job. Results are in the order of the jobs."""
         groups = [jobs[i : i + self.ensemble] for i in range(0, len(jobs), self.ensemble)]
         tasks = [(self.recipe, data, group) for group in groups]
         results: Iterable[list[ProbeResult]]
@@ -161,10 +161,10 @@ class NeuralProbe(Probe):
             raise
 
     def attacker(self, data: LabelledCaptions, job: TrainingJob) -> Prepared:
-        """The attacker of a job, for inspection: trained alone, in this process.
+        """Train the attacker of a job alone and in this process, so that it can be inspected.
 
-        The attacker equals what :meth:`train` would train for the job, except for the order of
-        float sums if :meth:`train` trains several at once.
+        The attacker equals the one that :meth:`train` would train for the job. Only the order of
+        float sums may differ if :meth:`train` trains several at once.
         """
         for attempt in range(ATTEMPTS):
             prepared = train_locally(self.recipe, data, _attempt(job, attempt))
@@ -180,7 +180,7 @@ def _stop_workers() -> None:
 
 
 def _train(task: tuple[Recipe, LabelledCaptions, Sequence[TrainingJob]]) -> list[ProbeResult]:
-    """Train attackers at once; then train failed attackers again, each alone, until all succeed."""
+    """Train attackers at once. Then train each failed attacker again, alone, until all succeed."""
     recipe, data, jobs = task
     shortages: list[Mapping[str, object]] = []
     first = _train_within_memory(recipe, data, jobs, shortages)
@@ -204,7 +204,7 @@ def _train_until_sound(
 
 
 def _attempt(job: TrainingJob, number: int) -> TrainingJob:
-    """The job with the seed of an attempt; the first attempt has the job's seed."""
+    """The job with the seed of an attempt. The first attempt has the job's own seed."""
     return replace(job, seed=derived_seed("retry", job.seed, number)) if number else job
 
 
@@ -228,7 +228,10 @@ def _train_within_memory(
     jobs: Sequence[TrainingJob],
     shortages: list[Mapping[str, object]],
 ) -> list[ProbeResult]:
-    """Train; if memory runs out, train fewer attackers at once, then smaller parts of batches."""
+    """Train.
+
+    If memory runs out, train fewer attackers at once, then use smaller parts of batches.
+    """
     try:
         if recipe.stacked:
             return train_ensemble(recipe, data, jobs)
@@ -266,7 +269,7 @@ def _shortage(data: LabelledCaptions, job: TrainingJob, reason: str) -> dict[str
 
 
 def _train_together(recipe: Recipe, data: LabelledCaptions, job: TrainingJob) -> ProbeResult:
-    """Like :func:`train_attacker`, with a process for each device.
+    """Train an attacker as :func:`train_attacker` does, with one process for each device.
 
     Each process predicts its share of the test captions. The loss is the mean over processes.
     """
@@ -286,7 +289,7 @@ def _train_together(recipe: Recipe, data: LabelledCaptions, job: TrainingJob) ->
 def _train_share(
     recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share
 ) -> tuple[ProbeResult, int]:
-    """The result of one process, and PyTorch's number of processes."""
+    """The result of one process, and the number of processes that PyTorch reports."""
     one = train_attacker(recipe, data, job, share)
     from torch import distributed
 

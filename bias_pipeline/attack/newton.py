@@ -1,4 +1,4 @@
-"""Regularised logistic regressions that share their items, all fitted at once by Newton steps."""
+"""Fits regularised logistic regressions that share their items, all at once, by Newton steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import lapack
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
 
 AnyFloat = npt.NDArray[Any]
 Matrix = sparse.csr_array | AnyFloat  # features of words are mostly 0, features of vectors are not
@@ -27,8 +27,9 @@ MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 # Frequent features are solved for together: one for each ITEMS_EACH items, at most MOST_FREQUENT.
 # How often they occur together is counted in SAMPLED items; a product takes COLUMNS columns at
 # once.
-ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 512, 1 << 14, 16
+ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 32, 512, 1 << 14, 16
 TINY = np.finfo(np.float32).tiny
+ROUNDING = 1e-6  # of a loss in single precision
 BLOCK = 1024  # items whose losses are computed at once
 
 
@@ -40,20 +41,20 @@ def fit(
     known: BoolArray | None = None,
     near: Float64Array | None = None,
 ) -> Float64Array:
-    """(F + 1, B, K) weights of B logistic regressions that share only their items, intercepts last.
+    """(F + 1, B, K): the weights of B logistic regressions on the same items. Intercepts come last.
 
     Minimises ``C * sum of log losses + |w|^2 / 2`` by Newton steps, which preconditioned conjugate
     gradients solve (Lin, Weng and Keerthi 2008, "Trust region Newton method for large-scale
     logistic regression", but with halved steps instead of a trust region). One product with ``x``
     serves all regressions, and no regression changes the digits of another. Steps are computed in
-    single precision, which is several times as fast. Values and gradients decide when a regression
-    stops; they are computed in double precision.
+    single precision, which is several times as fast. Slopes decide when a regression stops; they
+    are summed in double precision.
 
-    ``x`` has (N, F) features. ``counts`` (N, B) is how often each item counts in each regression;
-    0 leaves it out. ``truths`` (N, B, K) is how often each output is true of an item: K = 1 for a
-    sigmoid, else K groups under a softmax, which sum to ``counts``. ``known`` (F, B) are the
-    features that each regression may use, all if left out. ``near`` (F + 1, 1, K) are weights of a
-    similar regression, from which all start.
+    ``x`` has (N, F) features. ``counts`` (N, B) says how often each item counts in each regression;
+    0 leaves the item out. ``truths`` (N, B, K) says how often each output is true for an item. A
+    sigmoid has K = 1. For a softmax over K groups, ``truths`` sum to ``counts``. ``known`` (F, B)
+    marks the features that each regression may use; by default it may use all. All regressions
+    start from ``near`` (F + 1, 1, K), the weights of a similar regression.
 
     Example:
         >>> x = sparse.csr_array(np.array([[1.0], [0.0]]))
@@ -67,6 +68,8 @@ def fit(
     levels, usable = _levels(counts, truths), np.ones((x.shape[1] + 1, n_fits), np.float32)
     if known is not None:
         usable[:-1] = known
+    usable = usable[items.order]
+    near = None if near is None else near[items.order]
     together = min(TOGETHER, max(n_outputs, NUMBERS // max(1, n_items)))
     n_batches = -(-n_fits * n_outputs // together)
     for columns in np.array_split(np.argsort(levels, kind="stable"), n_batches):
@@ -81,11 +84,11 @@ def fit(
         fits = _Fits.start(design, *some, levels[padded], usable[:, padded], near)
         ended = fits.converged_weights(design)
         weights[:, columns] = ended[:, : len(columns)]
-    return weights
+    return weights[np.argsort(items.order)]
 
 
 def _levels(counts: Float64Array, truths: Float64Array) -> IntArray:
-    """(B,) for each regression the n for which 4^-n is nearest to its loss's mean curvature."""
+    """(B,): for each regression, the n for which 4^-n is nearest to the loss's mean curvature."""
     weight = sum_items(counts)[:, None]
     share = sum_items(truths) / np.maximum(weight, 1)
     curvature = (weight * share * (1 - share)).max(axis=1) / max(1, len(counts))
@@ -97,14 +100,14 @@ def _width(n_fits: int) -> int:
 
 
 def _remaining(going: BoolArray) -> IntArray | None:
-    """Unfinished regressions, filled up to the width with finished ones; None if all remain."""
+    """Unfinished regressions, filled up with finished ones; None if no regression is finished."""
     width = _width(int(going.sum()))
     first = np.argsort(~going, kind="stable")[:width]
     return None if width == len(going) else np.sort(first)
 
 
 def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
-    """Linear scores (N, ...) of features (N, F) under weights (F + 1, ...), the intercept last."""
+    """Linear scores (N, ...) of (N, F) features under (F + 1, ...) weights with intercepts last."""
     flat = weights.reshape(len(weights), -1)
     scores = np.asarray(x @ flat[:-1])
     scores += flat[-1]
@@ -112,23 +115,23 @@ def decide(x: Matrix, weights: AnyFloat) -> AnyFloat:
 
 
 def _times(matrix: Matrix | sparse.csc_array, numbers: AnyFloat) -> AnyFloat:
-    """(N, ...) the product of (N, F) and (F, ...)."""
+    """(N, ...): the product of (N, F) and (F, ...)."""
     product = matrix @ numbers.reshape(len(numbers), -1)
     return np.asarray(product).reshape(-1, *numbers.shape[1:])
 
 
 def sum_items(terms: AnyFloat) -> AnyFloat:
-    """Sum (N, ...) over items to (...), one item after the other.
+    """Sum (N, ...) terms over items to (...), adding one item after the other.
 
-    NumPy's order of summation depends on the number of columns and on their layout in memory, so
-    a regression's last digits would depend on the other regressions.
+    NumPy's order of summation depends on the number of columns and on their layout in memory. So
+    with NumPy's sum, the last digits of a regression would depend on the other regressions.
     """
     terms = np.ascontiguousarray(terms)
     return np.asarray(terms.cumsum(axis=0)[-1] if terms[0].size == 1 else terms.sum(axis=0))
 
 
 def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(1, B, 1) each regression's inner product of two (F, B, K) arrays; see `sum_items`."""
+    """(1, B, 1): the inner product of two (F, B, K) arrays per regression; see ``sum_items``."""
     n_items, n_fits, n_outputs = a.shape
     if n_items and n_fits * n_outputs == 1:
         return sum_items(a * b)[None]
@@ -138,14 +141,14 @@ def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
 
 
 def _by_item(a: AnyFloat, b: AnyFloat) -> AnyFloat:
-    """(N, B, 1) inner product of each item's outputs; NumPy is slow to sum a few numbers often."""
+    """(N, B, 1): the inner product of each item's outputs; NumPy is slow at many small sums."""
     return np.einsum("nbk,nbk->nb", a, b)[:, :, None]
 
 
 def _loss(
-    scores: Float64Array, counts: Float64Array, truths: Float64Array
-) -> tuple[Float64Array, Float64Array]:
-    """(1, B, 1) summed log losses and (N, B, K) predictions."""
+    scores: Float32Array, counts: Float32Array, truths: Float32Array
+) -> tuple[Float64Array, Float32Array]:
+    """The summed log losses, (1, B, 1), and the predictions, (N, B, K)."""
     loss, probs = np.zeros((1, scores.shape[1], 1)), np.empty_like(scores)
     for start in range(0, len(scores), BLOCK):
         rows = slice(start, start + BLOCK)
@@ -154,8 +157,8 @@ def _loss(
     return loss, probs
 
 
-def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """(N, B, 1) logarithms of the denominators of predictions, and (N, B, K) predictions."""
+def _log_sum(scores: Float32Array) -> tuple[Float32Array, Float32Array]:
+    """Logarithms of the predictions' denominators, (N, B, 1), and predictions, (N, B, K)."""
     if scores.shape[2] > 1:
         most = scores.max(axis=2, keepdims=True)
         probs = np.exp(scores - most)
@@ -163,41 +166,43 @@ def _log_sum(scores: Float64Array) -> tuple[Float64Array, Float64Array]:
         return most + np.log(total), probs / total
     tail = np.exp(-np.abs(scores))
     total = 1 + tail
-    return np.log(total) + np.maximum(scores, 0), np.where(scores >= 0, 1.0, tail) / total
+    probs = np.where(scores >= 0, np.float32(1), tail) / total
+    return np.log(total) + np.maximum(scores, 0), np.asarray(probs, np.float32)
 
 
 class DesignMatrix:
-    """(N, F + 1) features of all regressions' items, with a column of ones; and C."""
+    """(N, F + 1) features of all regressions' items, the M most frequent last, then ones; and C."""
 
     def __init__(self, x: Matrix, inverse_penalty: float) -> None:
-        self.x = _with_ones(x)
+        whole = _with_ones(x)
+        squares = np.asarray(_squares(whole).sum(axis=0), np.float64)
+        self.n_frequent = min(1 + x.shape[0] // ITEMS_EACH, MOST_FREQUENT, len(squares))
+        ascending = np.append(np.argsort(squares[:-1], kind="stable"), len(squares) - 1)
+        rare, frequent = np.split(ascending, [-self.n_frequent])
+        self.order = np.concatenate([np.sort(rare), np.sort(frequent)])  # (F + 1,) of ``x``
+        self.squares = squares[self.order]
+        self.x = _of_features(whole, self.order)
         self.inverse_penalty = inverse_penalty
         self._inverses: dict[int, UsualInverse] = {}
 
     @cached_property
-    def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
-        """(F + 1,) sums of squares, (M,) the most frequent features, (M, M) sums of their products.
-
-        The sums of products are estimated from a sample of items.
-        """
-        n_items = self.x.shape[0]
-        squares = np.asarray(_squares(self.x).sum(axis=0), np.float64)
-        n_frequent = min(1 + n_items // ITEMS_EACH, MOST_FREQUENT)
-        frequent = np.sort(np.argsort(-squares, kind="stable")[:n_frequent])
+    def occurrences(self) -> AnyFloat:
+        """(M, M) sums of products of the frequent features, estimated from a sample of items."""
+        n_items, n_features = self.x.shape
+        frequent = np.arange(n_features - self.n_frequent, n_features)
         some = _of_features(self.x[:: max(1, n_items // SAMPLED)], frequent)
         products = some.T @ some
         dense = products if isinstance(products, np.ndarray) else products.toarray()
         dense *= n_items / max(1, some.shape[0])
-        return squares, frequent, dense.astype(np.float32)
+        return dense.astype(np.float32)
 
     def usual_inverse(self, level: int) -> UsualInverse:
-        """The :class:`UsualInverse` of a level, which `_levels` gives."""
+        """The :class:`UsualInverse` of a level that ``_levels`` returns."""
         if level not in self._inverses:
-            squares, frequent, products = self.occurrences
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
-            alone = (1 / (squares + penalty)).astype(np.float32)[:, None, None]
-            block = products + penalty * np.eye(len(products), dtype=np.float32)
-            self._inverses[level] = UsualInverse(frequent, _invert(block), alone)
+            alone = (1 / (self.squares + penalty)).astype(np.float32)[:, None, None]
+            block = self.occurrences + penalty * np.eye(self.n_frequent, dtype=np.float32)
+            self._inverses[level] = UsualInverse(_invert(block), alone)
         return self._inverses[level]
 
 
@@ -209,14 +214,14 @@ def _with_ones(x: Matrix) -> Matrix:
 
 
 def _squares(x: Matrix) -> Matrix:
-    """Each number squared; SciPy's own product would compare all places of two matrices."""
+    """The square of each number, which SciPy would compute more slowly."""
     if isinstance(x, np.ndarray):
         return x * x
     return sparse.csr_array((x.data * x.data, x.indices, x.indptr), shape=x.shape)
 
 
 def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
-    """Some columns in ascending order; faster than SciPy, which searches each row."""
+    """Some columns, in any order; faster than SciPy, which searches each row."""
     if isinstance(x, np.ndarray):
         return x[:, chosen]
     place = np.full(x.shape[1], -1, x.indices.dtype)
@@ -230,7 +235,7 @@ def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
 
 
 def _invert(block: AnyFloat) -> AnyFloat:
-    """(M, M) the inverse of a positive definite matrix."""
+    """(M, M): the inverse of a positive definite matrix."""
     root, _ = lapack.spotrf(block, lower=True)
     lower = np.tril(lapack.spotri(root, lower=True)[0])
     return np.ascontiguousarray(lower + np.tril(lower, -1).T)
@@ -238,33 +243,34 @@ def _invert(block: AnyFloat) -> AnyFloat:
 
 @dataclass(frozen=True, eq=False)
 class UsualInverse:
-    """The inverse of a usual regression's second derivatives, approximately and up to a factor.
+    """An approximate inverse of the second derivatives of a typical regression, up to a factor.
 
-    Conjugate gradients that use this inverse need a quarter to two thirds of the products. The most
-    frequent features are inverted together, from the counts of items in which two of them occur.
-    Each other feature is inverted alone. All items count, whatever items a regression uses, so that
-    regressions of one level share the inverse.
+    With this inverse, conjugate gradients need only a quarter to two thirds of the products. The
+    most frequent features are inverted together, from counts of items in which two of these
+    features occur. Each other feature is inverted alone. All items count, even items that a
+    regression does not use, so that regressions of one level share the inverse.
     """
 
-    frequent: IntArray  # (M,) features inverted together
-    block: AnyFloat  # (M, M) their inverse
+    block: AnyFloat  # (M, M) the inverse of the last features, which are the most frequent
     alone: AnyFloat  # (F, 1, 1) inverses of the other features
 
     def times(self, residual: AnyFloat) -> AnyFloat:
-        """(F, B, K) the residuals times the inverse, in products of equally many columns."""
+        """(F, B, K): the residuals times the inverse, a few columns at a time."""
         directions = residual * self.alone
-        part = residual[self.frequent].reshape(len(self.frequent), -1)
-        padded = np.pad(part, ((0, 0), (0, -part.shape[1] % COLUMNS)))
-        starts = range(0, part.shape[1], COLUMNS)
-        products = [self.block @ padded[:, start : start + COLUMNS] for start in starts]
-        inverted = np.hstack(products)[:, : part.shape[1]]
-        directions[self.frequent] = inverted.reshape(-1, *residual.shape[1:])
+        part, inverted = (
+            a[-len(self.block) :].reshape(len(self.block), -1) for a in (residual, directions)
+        )
+        width = part.shape[1]
+        padded = np.pad(part, ((0, 0), (0, -width % COLUMNS)))
+        for start in range(0, width, COLUMNS):
+            product = self.block @ padded[:, start : start + COLUMNS]
+            inverted[:, start : start + COLUMNS] = product[:, : width - start]
         return directions
 
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """The items that a batch uses, prepared once for any number of products with them."""
+    """The items of a batch of regressions, prepared once for many products."""
 
     items: DesignMatrix
     x: Matrix  # (N, F + 1)
@@ -275,7 +281,7 @@ class _Design:
 
     @classmethod
     def from_features(cls, items: DesignMatrix, x: Matrix) -> _Design:
-        """The design of the items that have the features ``x``."""
+        """The design of items that have the features ``x``."""
         single = _to_single_precision(x)
         return cls(items, x, _transpose(x), (single, _transpose(single)))
 
@@ -292,21 +298,21 @@ def _to_single_precision(x: Matrix) -> Matrix:
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """State of a batch's regressions; the second axis of all arrays is B."""
+    """The state of a batch of regressions. The second axis of all arrays is B."""
 
     place: IntArray  # (1, B) their indices in the batch
     going: BoolArray  # (1, B) whether they are unfinished; the others only fill the arrays
     levels: IntArray  # (1, B) how small their curvature is, see `_levels`
-    counts: Float64Array  # (N, B, 1), see `fit`
-    truths: Float64Array  # (N, B, K), see `fit`
+    counts: Float32Array  # (N, B, 1), see `fit`
+    truths: Float32Array  # (N, B, K), see `fit`
     known: AnyFloat  # (F + 1, B, 1) 1 for features that may have a weight, else 0
     # (F + 1, B, 1) factors that scale slopes by the largest curvature, so that the tolerance means
     # the same for frequent and rare features
     unit: Float64Array
     weights: Float64Array  # (F + 1, B, K)
-    scores: Float64Array  # (N, B, K) linear scores under them
+    scores: Float32Array  # (N, B, K) linear scores under them
     loss: Float64Array  # (1, B, 1) summed log losses
-    probs: Float64Array  # (N, B, K) predictions
+    probs: Float32Array  # (N, B, K) predictions
 
     @classmethod
     def start(
@@ -318,7 +324,7 @@ class _Fits:
         known: AnyFloat,
         near: Float64Array | None,
     ) -> _Fits:
-        """Start at the base rates, with no weight on features, or at the weights ``near``."""
+        """Start from the base rates without weights on features, or from the weights ``near``."""
         n_items, n_fits, n_outputs = truths.shape
         squares = np.asarray(_squares(design.x).T @ counts)[:, :, None]
         penalty = np.append(np.ones(len(squares) - 1), 0.0)[:, None, None]
@@ -327,17 +333,17 @@ class _Fits:
         base = (sum_items(truths) + 0.5) / weight  # (B, K)
         weights = np.zeros((len(squares), n_fits, n_outputs))
         weights[-1] = np.log(base) - (np.log1p(-base) if n_outputs == 1 else 0)
-        scores = np.tile(weights[-1], (n_items, 1, 1))
+        scores = np.tile(weights[-1].astype(np.float32), (n_items, 1, 1))
         if near is not None:
             weights = np.repeat(near, n_fits, axis=1)
-            scores = np.repeat(_times(design.x, near), n_fits, axis=1)
+            scores = np.repeat(_times(design.x, near).astype(np.float32), n_fits, axis=1)
         place, going = np.arange(n_fits)[None], np.ones((1, n_fits), bool)
-        counts, known = counts[:, :, None], known[:, :, None]
-        parts = place, going, levels[None], counts, truths, known, unit, weights, scores
-        return cls(*parts, *_loss(scores, counts, truths))
+        some = counts[:, :, None].astype(np.float32), truths.astype(np.float32)
+        parts = place, going, levels[None], *some, known[:, :, None], unit, weights, scores
+        return cls(*parts, *_loss(scores, *some))
 
     def converged_weights(self, design: _Design) -> Float64Array:
-        """(F + 1, B, K) weights where all slopes are within the tolerance."""
+        """(F + 1, B, K): weights at which all slopes are within the tolerance."""
         fits, weights = self, self.weights.copy()
         for _ in range(MAX_STEPS):
             gradient = fits.gradient(design)
@@ -354,14 +360,13 @@ class _Fits:
         return weights
 
     def take(self, which: IntArray) -> _Fits:
-        """Some of the regressions."""
         return _Fits(*(getattr(self, field.name).take(which, axis=1) for field in fields(self)))
 
     def gradient(self, design: _Design) -> Float64Array:
-        """(F + 1, B, K) slopes of the objective."""
+        """(F + 1, B, K): the slopes of the objective."""
         errors = self.counts * self.probs
         errors -= self.truths
-        slopes = _times(design.transposed, errors)
+        slopes = _times(design.transposed, errors.astype(np.float64))
         slopes *= design.items.inverse_penalty
         slopes[:-1] += self.weights[:-1]
         slopes *= self.known
@@ -371,12 +376,12 @@ class _Fits:
         """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
         inverse_penalty = design.items.inverse_penalty
         downhill = -gradient.astype(np.float32)
-        direction = _System.of_fits(self, design).solve(downhill, self.going[0]).astype(np.float64)
-        along = _times(design.x, direction)
+        step = _System.of_fits(self, design).solve(downhill, self.going[0])
+        along, direction = _times(design.single[0], step), step.astype(np.float64)
         slope = _inner(gradient, direction)
         weights, ahead = self.weights[:-1], direction[:-1]
         linear, quadratic = _inner(weights, ahead), _inner(ahead, ahead)  # of the penalty
-        rounding, size = 1e-12 * inverse_penalty * self.loss, np.ones_like(slope)
+        rounding, size = ROUNDING * inverse_penalty * self.loss, np.ones_like(slope)
         for _ in range(MAX_HALVINGS):
             scores = self.scores + along
             loss, probs = _loss(scores, self.counts, self.truths)
@@ -392,7 +397,7 @@ class _Fits:
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """The second derivatives of B objectives, in single precision, as maps of (F + 1, B, K)."""
+    """The second derivatives of B objectives in single precision, as maps on (F + 1, B, K)."""
 
     design: _Design  # the items
     known: AnyFloat  # (F + 1, B, 1), see `_Fits`
@@ -402,16 +407,13 @@ class _System:
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
-        """The system of regressions at their current weights."""
-        probs = fits.probs.astype(np.float32)
-        curvatures = fits.counts.astype(np.float32) * probs
+        curvatures = fits.counts * fits.probs
         curvatures *= np.float32(design.items.inverse_penalty)
-        if probs.shape[2] == 1:
-            curvatures *= 1 - probs
-        return cls(design, fits.known, fits.levels, probs, curvatures)
+        if fits.probs.shape[2] == 1:
+            curvatures *= 1 - fits.probs
+        return cls(design, fits.known, fits.levels, fits.probs, curvatures)
 
     def take(self, which: IntArray) -> _System:
-        """The system of some of the regressions."""
         parts = (self.known, self.levels, self.probs, self.curvatures)
         return _System(self.design, *(part.take(which, axis=1) for part in parts))
 
@@ -427,7 +429,7 @@ class _System:
         return slopes
 
     def solve(self, right: AnyFloat, going: BoolArray) -> AnyFloat:
-        """Conjugate gradients from 0; each system stops when its own residual is small."""
+        """Run conjugate gradients from 0. Each system stops when its own residual is small."""
         solution, place = np.zeros_like(right), np.arange(right.shape[1])
         system, part, residual = self, np.zeros_like(right), right
         direction = self.precondition(residual)
@@ -459,7 +461,7 @@ class _System:
         return solution
 
     def precondition(self, residual: AnyFloat) -> AnyFloat:
-        """Residuals times the usual inverse of each regression's level."""
+        """The residuals times the :class:`UsualInverse` of each regression's level."""
         levels, starts = np.unique(self.levels, return_index=True)
         inverses = map(self.design.items.usual_inverse, levels)
         pairs = zip(inverses, np.split(residual, starts[1:], axis=1), strict=True)

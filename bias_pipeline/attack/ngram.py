@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.attack.encoder import FeatureEncoder, Items, SharedFeatures
 from bias_pipeline.corpus.captions import Captions, dense_ranks, offsets, ranges
 from bias_pipeline.corpus.predictions import LabelledCaptions
@@ -53,7 +53,7 @@ class Ngram(FeatureEncoder):
         return NgramItems(grams_of_all, starts, n_grams, self.min_count, captions.identities)
 
     def names(self, captions: Captions, wanted: IntArray) -> list[tuple[str, ...]]:
-        """The words of the n-grams with the (F,) numbers ``wanted``.
+        """The words of the n-grams whose indices are ``wanted`` (F,).
 
         Example:
             >>> captions = Captions.from_texts(["a red dog"])
@@ -82,22 +82,22 @@ class NgramItems(Items):
 
     def fit(self, train: IntArray) -> NgramInputs:
         """The n-grams that occur in at least ``min_count`` training captions."""
-        return NgramInputs(self, np.flatnonzero(self._known_grams(train)))
-
-    def _known_grams(self, train: IntArray) -> BoolArray:
-        return np.bincount(self.grams_of(train), minlength=self.n_grams) >= self.min_count
+        counts = np.bincount(self.grams_of(train), minlength=self.n_grams)
+        return NgramInputs(self, np.flatnonzero(counts >= self.min_count))
 
     def share_features(self, trains: Sequence[IntArray]) -> SharedFeatures:
-        """The features of distinct captions; a repeated caption is one item."""
-        known = np.stack([self._known_grams(train) for train in trains], axis=1)
+        """The features of distinct captions. A repeated caption is one item."""
         # Columns, and so an attacker's digits, do not depend on which attackers are trained
         # together.
         used = np.flatnonzero(np.bincount(self.grams, minlength=self.n_grams) >= self.min_count)
         _, first, rows = np.unique(self.texts, return_index=True, return_inverse=True)
-        return SharedFeatures(NgramInputs(self, used).matrix(first), rows, known[used])
+        matrix = NgramInputs(self, used).matrix(first)
+        learnt = [np.bincount(rows[train], minlength=len(first)) for train in trains]
+        counts = matrix.T @ np.stack(learnt, axis=1).astype(np.float64)
+        return SharedFeatures(matrix, rows, counts >= self.min_count)
 
     def grams_of(self, rows: IntArray) -> IntArray:
-        """The n-grams of some captions, caption after caption."""
+        """The n-grams of the captions in ``rows``, one caption after the other."""
         return self.grams[ranges(self.starts[rows], np.diff(self.starts)[rows])]
 
 
@@ -109,7 +109,7 @@ class NgramInputs:
     columns: IntArray  # (F,) numbers of the n-grams that are columns, ascending
 
     def matrix(self, rows: IntArray) -> sparse.csr_array:
-        """(B, F) sparse matrix of 0 and 1."""
+        """(B, F): a sparse matrix of 0 and 1."""
         column = np.full(self.items.n_grams, -1, np.int64)
         column[self.columns] = np.arange(len(self.columns))
         cells = column[self.items.grams_of(rows)]
@@ -124,7 +124,7 @@ class NgramInputs:
 
 
 def _runs(captions: Captions, width: int) -> IntArray:
-    """Dense number of every run of ``width`` words inside a caption."""
+    """For every run of ``width`` words inside a caption, its index (numbered without gaps)."""
     first = _firsts(captions, width)
     codes = np.zeros(len(first), np.int64)
     for shift in range(width):
@@ -134,5 +134,5 @@ def _runs(captions: Captions, width: int) -> IntArray:
 
 
 def _firsts(captions: Captions, width: int) -> IntArray:
-    """Where every run of ``width`` words inside a caption begins."""
+    """The positions at which runs of ``width`` words inside a caption begin."""
     return ranges(captions.starts[:-1], np.maximum(captions.lengths - width + 1, 0))

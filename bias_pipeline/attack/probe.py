@@ -1,4 +1,4 @@
-"""A fresh attacker for every split, with stored predictions that are never computed again."""
+"""Trains a new attacker for every split, and stores predictions so that they are reused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOSSES = "-losses"  # the key of losses is the key of predictions with this endi
 
 @dataclass(frozen=True, eq=False)
 class TrainingJob:
-    """One attacker to train: positions within a :class:`LabelledCaptions`."""
+    """One attacker to train, given by positions in a :class:`LabelledCaptions`."""
 
     seed: int  # of the split, and of the attacker
     train: IntArray  # positions to train on
@@ -53,7 +53,7 @@ class ProbeResult:
 
 
 class Probe(Configurable, ABC):
-    """Trains one attacker per split and returns what each predicts for its test images."""
+    """Trains one attacker per split, and returns each attacker's guesses for its test images."""
 
     encoder: Encoder  # gives its attackers' inputs
     # Whether training takes so little time that more attackers than a score needs are trained, for
@@ -70,20 +70,20 @@ class Probe(Configurable, ABC):
 
     @abstractmethod
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterable[ProbeResult]:
-        """Predictions of a fresh attacker for each job, in order."""
+        """The predictions of a new attacker for each job, in the order of jobs."""
 
     def cross_fits(self, splits: Sequence[Split]) -> bool:
-        """Whether each seed has attackers that learn from each other's test images."""
+        """Whether each seed has several attackers that learn from each other's test images."""
         return every_image_tested(splits)
 
     def fit_predict(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
-        """The predictions of all splits; attackers with stored predictions are not trained."""
+        """The predictions for all splits, which are computed only if they are not stored."""
         return self.fit_predict_each(data, [splits])[0]
 
     def fit_predict_each(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """The predictions of several sets of splits, whose attackers are trained together."""
+        """The predictions for several sets of splits. All attackers are trained together."""
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
         rows = data.captions.image_rows
         drawn = [[self.job(split, rows, groups) for split in splits] for splits in sets]
@@ -99,7 +99,6 @@ class Probe(Configurable, ABC):
         jobs: Sequence[TrainingJob],
         results: tuple[Sequence[ProbeResult], Training],
     ) -> Predictions:
-        """The predictions of one set of splits."""
         fitted, training = results
         seeds = seeds_in(splits)
         folds = [[i for i, job in enumerate(jobs) if job.seed == seed] for seed in seeds]
@@ -166,7 +165,7 @@ class Probe(Configurable, ABC):
 
 
 def _training_record(trained: Sequence[ProbeResult]) -> Training:
-    """The manifest's record of attackers that were trained."""
+    """The record of trained attackers for the manifest."""
     return Training.total(
         Training(
             trained=min(one.attempts, 1),
@@ -179,14 +178,14 @@ def _training_record(trained: Sequence[ProbeResult]) -> Training:
 
 
 def _with_embedding(account: Training, took: Embedded | None) -> Training:
-    """The record, with the number of captions that were embedded, if any were."""
+    """The record, with the number of embedded captions added if any were embedded."""
     if took is None:
         return account
     return replace(account, embedded=took.fresh, embedded_before=took.reused, cut=took.cut)
 
 
 def _curve(side: str, job: TrainingJob, one: ProbeResult) -> list[dict[str, object]]:
-    """The losses of an attacker, one line for each epoch."""
+    """The losses of an attacker, with one line for each epoch."""
     return [
         {"side": side, "seed": job.seed, "epoch": epoch, "train_loss": loss}
         for epoch, loss in enumerate(one.losses, start=1)
@@ -197,9 +196,9 @@ VERSION = 1  # raise it whenever any prediction changes
 
 
 class ZeroShotProbe(Probe):
-    """The answers of a model about the test captions of each split.
+    """Asks a model about the test captions of each split; nothing is trained.
 
-    Seeds differ only in their splits, so their spread comes from the images alone.
+    Seeds differ only in their splits, so the spread over seeds comes only from the images.
     """
 
     def __init__(
@@ -224,7 +223,7 @@ class ZeroShotProbe(Probe):
         }
 
     def cross_fits(self, splits: Sequence[Split]) -> bool:
-        """False, since nothing is learnt and so no attacker depends on the images of a fold."""
+        """False: nothing is learnt, so no attacker depends on the images of a fold."""
         del splits
         return False
 
@@ -236,7 +235,7 @@ class ZeroShotProbe(Probe):
         yield from (ProbeResult(probs[job.test], attempts=0) for job in jobs)
 
     def _probabilities(self, log_probs: Float64Array) -> Float64Array:
-        """(N, K), or (N, K + 1) with the probability of all other answers."""
+        """(N, K): probabilities, or (N, K + 1) with the probability of all other answers."""
         if self.renormalise:
             return np.asarray(special.softmax(log_probs, axis=1), np.float64)
         named = np.exp(log_probs)
@@ -245,9 +244,9 @@ class ZeroShotProbe(Probe):
 
 
 def outputs_of(data: LabelledCaptions) -> Float64Array:
-    """(N, T, K) the truth of K outputs at T tasks; groups are one task.
+    """(N, T, K): the true values of K outputs for T tasks. Groups count as one task.
 
-    Two groups have one output under a sigmoid; more groups have an output each, under a softmax.
+    Two groups have one output with a sigmoid. More groups have one output each, with a softmax.
     """
     if data.multi_label:
         return data.labels[:, :, None].astype(np.float64)

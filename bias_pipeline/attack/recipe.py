@@ -1,6 +1,6 @@
-"""How an attacker is trained: ``probe.optimizer``, ``probe.schedule``, epochs and memory.
+"""Describes how an attacker is trained: optimiser, learning rate, epochs and memory.
 
-These are descriptions; PyTorch is imported when they build the optimiser.
+The classes only describe the training. PyTorch is imported when the optimiser is built.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Adam(Optimizer):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that differ from the defaults, so that older keys of Adam stay valid.
+        """The settings that differ from the defaults, so that keys of older results stay valid.
 
         Example:
             >>> Adam(0.003).spec
@@ -64,7 +64,7 @@ class Adam(Optimizer):
 
 @dataclass(frozen=True)
 class AdamW(Optimizer):
-    """Adam with weight decay apart from gradients (Loshchilov and Hutter 2019)."""
+    """Adam with weight decay that is decoupled from gradients (Loshchilov and Hutter 2019)."""
 
     lr: Positive  # learning rate
     betas: Sequence[Dropout] = (0.9, 0.999)  # see `Adam`
@@ -96,7 +96,7 @@ class AdamW(Optimizer):
 
 
 class Schedule(Configurable, ABC):
-    """A description of how the learning rate changes."""
+    """A description of how the learning rate changes during training."""
 
     @property
     def spec(self) -> list[object]:
@@ -110,7 +110,7 @@ class Schedule(Configurable, ABC):
 
 @dataclass(frozen=True)
 class Warmup(Schedule):
-    """The learning rate rises evenly, then falls evenly to zero or stays.
+    """The learning rate rises linearly, and then falls linearly to zero or stays constant.
 
     Example:
         >>> [round(Warmup(0.2).factor(step, 10), 3) for step in (0, 1, 2, 9)]
@@ -129,7 +129,7 @@ class Warmup(Schedule):
 
 
 class TrainerFlags(TypedDict, total=False):
-    """Lightning's flags that a configuration may give; none of them leaves captions out."""
+    """The flags of Lightning that a configuration may set. No flag leaves captions out."""
 
     accelerator: Literal["cpu", "gpu", "cuda", "mps", "auto"]
     strategy: Literal[
@@ -163,7 +163,7 @@ class TrainerFlags(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Recipe:
-    """All settings of one training besides its data."""
+    """All settings of one training except the data."""
 
     encoder: NetEncoder  # the encoder's description
     head: Head  # the head's description
@@ -183,10 +183,10 @@ class Recipe:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings that change an attacker's weights, with the encoder's settings.
+        """All settings that change an attacker's weights, including the encoder's settings.
 
-        How many attackers or processes share the work does not matter. Stacking weights does
-        matter, since it changes the order of sums.
+        The weights do not depend on how many attackers or processes share the work. But stacking
+        changes the weights slightly, since the order of sums changes.
         """
         return {
             "encoder": named_spec(self.encoder),
@@ -205,7 +205,7 @@ def is_shortage(error: RuntimeError) -> bool:
 
 
 def free_gpu_memory() -> None:
-    """Free the memory of the failed attempt, which PyTorch would hold."""
+    """Free the memory of a failed attempt, which PyTorch would otherwise keep."""
     import gc
 
     from torch import cuda

@@ -1,11 +1,11 @@
-"""Several attackers in one pass over stacked weights. Needs PyTorch.
+"""Trains several attackers in one pass over stacked weights. Needs PyTorch.
 
-Each network keeps its own weights and random numbers, in the order in which it would draw alone.
-Each network gets its own gradients, so a network may have no batch, or its own vocabulary.
+Each network keeps its own weights and gets its own gradients. So a network may have no batch, or
+its own vocabulary. Each network draws random numbers in the same order as if it were trained alone.
 
-``nn.LSTM`` cannot be batched over weights, so the recurrence is written out: S networks and both
-reading directions are one batch of matrices for ``torch.baddbmm``. For transformers,
-``torch.func.vmap`` would draw all dropout from one generator, while here each network has a
+``nn.LSTM`` cannot be batched over weights, so the recurrence is written out. S networks and both
+reading directions form one batch of matrices for ``torch.baddbmm``. For transformers,
+``torch.func.vmap`` would draw all dropout from one generator, but here each network has its own
 generator.
 
 Shapes: S networks, N captions, at most L words, vectors of size D, A attention heads.
@@ -32,10 +32,10 @@ def drop(
     shapes: Sequence[Sequence[int]],
     generators: Sequence[torch.Generator],
 ) -> Tensor:
-    """Dropout in which each network draws its own part, in the shape that it would draw alone.
+    """Dropout that each network draws for itself, in the shape that it would draw alone.
 
-    ``values`` are (S, ...), as is the result, which is zero outside the networks' parts. ``rate``
-    is the share of values that become zero, in [0, 1).
+    ``values`` have the shape (S, ...). The result has the same shape. Outside the networks'
+    ``shapes`` it is zero. ``rate`` is the share of values that become zero, in [0, 1).
 
     Example:
         >>> generators = [torch.Generator().manual_seed(seed) for seed in (0, 12)]
@@ -62,7 +62,7 @@ def dropout_factors(
 
 
 def side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """(S, N, L, D) from parts (N_s, L_s, D), zero outside the parts."""
+    """(S, N, L, D): the parts (N_s, L_s, D) side by side, with zeros outside the parts."""
     n_rows, n_words = (max(part.shape[axis] for part in parts) for axis in (0, 1))
     padded = [
         nn.functional.pad(part, (0, 0, 0, n_words - part.shape[1], 0, n_rows - part.shape[0]))
@@ -72,7 +72,7 @@ def side_by_side(parts: Sequence[Tensor]) -> Tensor:
 
 
 def stack_weights(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tensor:
-    """(S, ...) the same weight of all S networks, stacked.
+    """(S, ...): the same weight of all S networks, stacked.
 
     Example:
         >>> stack_weights([nn.Linear(2, 3), nn.Linear(2, 3)], lambda net: net.weight).shape
@@ -84,7 +84,7 @@ def stack_weights(nets: Sequence[Net], weight: Callable[[Net], Tensor]) -> Tenso
 def encode_recurrent(
     nets: Sequence[RecurrentNet], batches: Sequence[Words], generators: Sequence[torch.Generator]
 ) -> Tensor:
-    """(S, N, D) final states of each network for its own batch; rows beyond N_s are meaningless."""
+    """(S, N, D): each network's final states for its own batch, undefined beyond N_s rows."""
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
     shapes = [table.shape for table in vectors]
     embedded = drop(side_by_side(vectors), nets[0].dropout.p, shapes, generators)  # (S, N, L, E)
@@ -115,10 +115,10 @@ def encode_recurrent(
 def _between_layers(
     states: Tensor, batches: Sequence[Words], rate: float, generators: Sequence[torch.Generator]
 ) -> Tensor:
-    """(S, N, L, D) factors of the dropout between layers, one draw for each word.
+    """(S, N, L, D): the factors of dropout between layers, with one draw for each word.
 
-    Packed sequences hold the words of all captions by time step, the longest caption first.
-    ``nn.LSTM`` draws dropout in this order, and so does this function.
+    Packed sequences contain the words of all captions by time step, where the longest caption comes
+    first. ``nn.LSTM`` draws dropout in this order, so this function does too.
     """
     if rate == 0:
         return torch.ones_like(states)
@@ -137,18 +137,18 @@ _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def _layer_weights(nets: Sequence[RecurrentNet], name: str, layer: int) -> Tensor:
-    """(S * ends, ...) a weight of a layer; both directions of a network follow each other."""
+    """(S * ends, ...): a weight of a layer. The two directions of a network follow each other."""
     ends = ("", "_reverse")[: nets[0].n_ends]
     return torch.stack([getattr(net.rnn, f"{name}_l{layer}{end}") for net in nets for end in ends])
 
 
 def _reverse(states: Tensor, backward: Tensor) -> Tensor:
-    """(S, N, L, D) each caption from its last word to its first; twice restores the order."""
+    """(S, N, L, D): captions with words in reverse order. Reversing twice restores the order."""
     return torch.take_along_dim(states, backward[..., None], dim=2)
 
 
 def _gates(inputs: Tensor, weights: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
-    """For each step, the inputs' part of all gates (B, N, G); and the weights of the states."""
+    """For each step, what inputs add to all gates, (B, N, G); also the weights of the states."""
     w_ih, w_hh, b_ih, b_hh = weights
     # The product gives the second bias its own gradient. A sum would share one piece of memory
     # between both, which clipping and accumulation would then change twice.
@@ -161,8 +161,8 @@ def _lstm(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[T
     """One layer of LSTMs (Hochreiter and Schmidhuber 1997, with forget gates), as ``nn.LSTM``.
 
     ``inputs`` are (B, N, L, D), ``weights`` (B, 4H, D), (B, 4H, H) and two biases (B, 4H).
-    ``present`` (B, N, L) says where there is a word. The result is the state after each word, (B,
-    N, L, H), and the state after the last word, (B, N, H).
+    ``present`` (B, N, L) is true where there is a word. The result is the state after each word,
+    (B, N, L, H), and the state after the last word, (B, N, H).
     """
     by_step, from_state = _gates(inputs, weights)
     state = memory = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
@@ -179,7 +179,7 @@ def _lstm(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[T
 
 
 def _elman(inputs: Tensor, weights: Sequence[Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
-    """One layer of Elman networks, as ``nn.RNN``; see :func:`_lstm` for shapes, with H for 4H."""
+    """One layer of Elman networks, as ``nn.RNN``, with the shapes of :func:`_lstm` but H for 4H."""
     by_step, from_state = _gates(inputs, weights)
     state = inputs.new_zeros(*inputs.shape[:2], from_state.shape[1])
     states = []
@@ -200,7 +200,7 @@ Sizes = Sequence[tuple[int, int]]  # captions and words of each network's batch
 def encode_transformer(
     nets: Sequence[TransformerNet], batches: Sequence[Words], generators: Generators
 ) -> Tensor:
-    """(S, N, D) means over the words of each network's batch; rows beyond N_s are meaningless."""
+    """(S, N, D): means over words for each network's own batch, undefined beyond N_s rows."""
     sizes = [(tokens.shape[0], tokens.shape[1]) for tokens, _ in batches]
     vectors = [net.vectors(tokens) for net, (tokens, _) in zip(nets, batches, strict=True)]
     states = side_by_side(vectors)
@@ -228,7 +228,10 @@ def _layer(
     sizes: Sizes,
     generators: Generators,
 ) -> Tensor:
-    """A layer on (S, N, L, D): attention, then two linear layers, each added and normalised."""
+    """Apply a layer to (S, N, L, D) states: attention, then two linear layers.
+
+    The result of each is added to its input and normalised.
+    """
     first = layers[0]
     attended = _attention(layers, states, present, sizes, generators)
     # A single network has words before captions in attention, and draws dropout in that order.
@@ -250,7 +253,7 @@ def _attention(
     sizes: Sizes,
     generators: Generators,
 ) -> Tensor:
-    """(S, N, L, D) attention output of every word (Vaswani et al. 2017, section 3.2)."""
+    """(S, N, L, D): the attention output of every word (Vaswani et al. 2017, section 3.2)."""
     first = layers[0].self_attn
     n_heads, size = first.num_heads, first.head_dim
     weight = stack_weights(layers, lambda layer: layer.self_attn.in_proj_weight)
@@ -265,7 +268,7 @@ def _attention(
 
 
 def _linear(layers: Sequence[Layer], of: Callable[[Layer], nn.Linear], states: Tensor) -> Tensor:
-    """Map (S, N, L, D) to (S, N, L, D'), each network by its own layer."""
+    """Map (S, N, L, D) to (S, N, L, D'); each network uses its own layer."""
     weight = stack_weights(layers, lambda layer: of(layer).weight)
     return _affine(states, weight, stack_weights(layers, lambda layer: of(layer).bias))
 
@@ -278,7 +281,7 @@ def _affine(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def _layer_norm(
     layers: Sequence[Layer], of: Callable[[Layer], nn.LayerNorm], states: Tensor
 ) -> Tensor:
-    """(S, N, L, D) with every word's vector normalised by its network's layer."""
+    """(S, N, L, D): the vectors of words, normalised by the layer of their network."""
     weight = stack_weights(layers, lambda layer: of(layer).weight)[:, None, None]
     bias = stack_weights(layers, lambda layer: of(layer).bias)[:, None, None]
     eps = of(layers[0]).eps
@@ -290,7 +293,6 @@ Inputs = Sequence[Mapping[str, Tensor]]
 
 
 def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
-    """Whether attackers of this kind can be stacked."""
     return (
         type(encoder) in _ENCODERS
         and isinstance(head, nn.Sequential)
@@ -299,12 +301,12 @@ def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
 
 
 def encode(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
-    """(S, N, D) vectors of each encoder for its own batch; rows beyond N_s are meaningless."""
+    """(S, N, D): the vectors of each encoder for its own batch. Rows beyond N_s are undefined."""
     return _ENCODERS[type(nets[0])](nets, batches, generators)
 
 
 def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Encodes words; takes the same arguments as other encoders."""
+    """A function that encodes words, with the same arguments as other encoders."""
 
     def read(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
         return encode(nets, [(batch["tokens"], batch["lengths"]) for batch in batches], generators)
@@ -313,7 +315,7 @@ def _reading(encode: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _given_vectors(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
-    """(S, N, D) of vectors (N_s, D), zero in rows beyond N_s."""
+    """(S, N, D): the given (N_s, D) vectors, with zeros in rows beyond N_s."""
     del nets, generators
     return _side_by_side([batch["vectors"] for batch in batches])
 
@@ -331,7 +333,7 @@ def decide(
     rows: Sequence[int],
     generators: Generators,
 ) -> Tensor:
-    """(S, N, O) outputs of each head for its own rows of (S, N, D) vectors, in training."""
+    """(S, N, O): in training, the outputs of each head for its own rows of (S, N, D) vectors."""
     for layers in zip(*heads, strict=True):
         first = layers[0]
         if isinstance(first, nn.Linear):
@@ -354,7 +356,7 @@ def decide(
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """(S, N, D) from S tensors (N_s, D), zero in rows beyond N_s."""
+    """(S, N, D): S tensors (N_s, D) side by side, with zeros in rows beyond N_s."""
     if all(len(one) == len(parts[0]) for one in parts):
         return torch.stack(list(parts))
     return nn.utils.rnn.pad_sequence(list(parts), batch_first=True)

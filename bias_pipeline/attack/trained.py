@@ -1,7 +1,6 @@
 """Encoders trained from scratch (``encoder=lstm|bilstm|rnn|birnn|transformer1|transformer5``).
 
-Also heads (``head=linear|mlp3|lic_bert``), which turn an encoder's vector into one number per
-class.
+Heads (``head=linear|mlp3|lic_bert``) turn the vector of an encoder into one number per class.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recurrent(WordEncoder):
-    """A description of a recurrent encoder; :meth:`build` makes the network, with PyTorch."""
+    """A description of a recurrent encoder. :meth:`build` makes the network with PyTorch."""
 
     cell: Literal["lstm", "rnn"] = "lstm"  # `rnn`: Elman's
     embedding_dim: Count = 100  # size of a word's vector
@@ -33,7 +32,7 @@ class Recurrent(WordEncoder):
     dropout: Dropout = 0.5  # on embeddings, between layers and on the output, in [0, 1)
 
     def build(self, inputs: WordInputs) -> RecurrentNet:
-        """A network with fresh weights for the words of ``inputs``."""
+        """A network with new weights for the words of ``inputs``."""
         from bias_pipeline.attack.nets import RecurrentNet
 
         return RecurrentNet(inputs.size, **asdict(self))
@@ -41,7 +40,7 @@ class Recurrent(WordEncoder):
 
 @dataclass(frozen=True)
 class Transformer(WordEncoder):
-    """A description of a transformer encoder; :meth:`build` makes the network, with PyTorch.
+    """A description of a transformer encoder. :meth:`build` makes the network with PyTorch.
 
     The output is the mean over words.
     """
@@ -60,7 +59,7 @@ class Transformer(WordEncoder):
             )
 
     def build(self, inputs: WordInputs) -> TransformerNet:
-        """A network with fresh weights for the words of ``inputs``."""
+        """A network with new weights for the words of ``inputs``."""
         from bias_pipeline.attack.nets import TransformerNet
 
         return TransformerNet(inputs.size, **asdict(self))
@@ -68,7 +67,7 @@ class Transformer(WordEncoder):
 
 @dataclass(frozen=True)
 class Mlp(Head):
-    """Linear layers with ReLU between them; without hidden layers, a single linear layer."""
+    """Linear layers with ReLU between them. Without hidden layers there is one linear layer."""
 
     hidden_dims: Sequence[Count] = ()  # sizes of the hidden layers
     dropout: Dropout = 0.0  # on the output of each hidden layer, in [0, 1)
@@ -85,12 +84,12 @@ class Mlp(Head):
 
 @dataclass(frozen=True)
 class LicBert(Head):
-    """The head of LIC's BERT attacker: batch normalisation, a hidden layer, one logit a group."""
+    """The head of LIC's BERT attacker: batch normalisation, a hidden layer, one logit per group."""
 
     hidden_dim: Count = 256  # size of the hidden layer
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One output per group, also for two groups."""
+        """One output per group, even for two groups."""
         del exclusive
         return n_classes
 

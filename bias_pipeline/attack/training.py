@@ -1,7 +1,7 @@
-"""Training attackers on this device with Lightning; PyTorch is imported when it starts.
+"""Trains attackers on this device with Lightning.
 
-:func:`train_attacker` trains one attacker, :func:`train_ensemble` several at once over stacked
-weights.
+PyTorch is imported when training starts. :func:`train_attacker` trains one attacker.
+:func:`train_ensemble` trains several attackers at once over stacked weights.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def training_callbacks(
 def train_ensemble(
     recipe: Recipe, data: LabelledCaptions, jobs: Sequence[TrainingJob]
 ) -> list[ProbeResult]:
-    """Train attackers at once over stacked weights, or one after the other if they differ."""
+    """Train attackers at once over stacked weights, or one after the other if networks differ."""
     from bias_pipeline.attack.attacker import Ensemble, SideBySide
     from bias_pipeline.attack.stacked import can_stack
 
@@ -108,7 +108,7 @@ def prepare(
     share: Share = WHOLE,
     items: Items | None = None,
 ) -> Prepared:
-    """A fresh attacker with its inputs and batches."""
+    """A new attacker with its inputs and batches."""
     import torch
 
     make_importable()  # before Lightning imports it
@@ -136,9 +136,9 @@ def prepare(
 
 
 def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResult:
-    """A trained attacker's predictions for some captions, made where it was trained.
+    """Predictions of a trained attacker for some captions, on the device where it was trained.
 
-    If a GPU has too little memory for them, the processor makes them.
+    If the GPU has too little memory for the predictions, the processor computes them.
     """
     attacker = prepared.attacker
     try:
@@ -154,7 +154,7 @@ def predict(prepared: Prepared, data: LabelledCaptions, rows: Any) -> ProbeResul
 
 
 def _probabilities(prepared: Prepared, rows: Any) -> Float64Array:
-    """(M, K) or (M, T), on the attacker's device."""
+    """The predictions, (M, K) or (M, T), on the attacker's device."""
     from bias_pipeline.attack.attacker import tensors
 
     attacker = prepared.attacker
@@ -169,12 +169,12 @@ def _probabilities(prepared: Prepared, rows: Any) -> Float64Array:
 def fit(
     module: pl.LightningModule, batches: Any, recipe: Recipe, callbacks: Sequence[Callback] = ()
 ) -> None:
-    """Train with Lightning's loop and a recipe's flags; the module stays on its device."""
+    """Train with Lightning's loop and the flags of a recipe. The module stays on its device."""
     module.to(run_training(module, batches, flags(recipe), callbacks))
 
 
 def flags(recipe: Recipe) -> dict[str, Any]:
-    """Lightning's flags, which set the precision and make one step for all parts of a batch."""
+    """The flags for Lightning, which include the precision and the number of parts per step."""
     trainer_flags = recipe.trainer
     steps = int(trainer_flags.get("accumulate_grad_batches") or 1) * recipe.parts
     chosen = trainer_flags.get("precision") or precision(trainer_flags)

@@ -42,7 +42,7 @@ class Parser(ArgumentParser):
     def parse_known_args(  # type: ignore[override] # the stubs have an overload for each namespace
         self, args: Sequence[str], namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Like the method of the base class, but errors name words that may be files.
+        """Parse like the base class, but name words that may be files in errors.
 
         A value with ``=`` may begin with a minus sign, as in ``--map -1=female``.
         """
@@ -153,8 +153,8 @@ def add_column_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL=GROUP",
-        help="the meaning of a label in your file: a group (M=male), or one of the attribute's "
-        "labels for no group (unclear=Unsure); repeat for other labels",
+        help="meaning of a label in your file: a group (M=male), or a label for images of no "
+        "group (unclear=Unsure); repeat the option for further labels",
     )
 
 
@@ -182,8 +182,8 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help="least share of the labelled images with captions that a number must use; "
-        f"nothing is concluded from a number that uses fewer (default: {COVERAGE})",
+        help="smallest share of the labelled images with captions that a number must use; no "
+        f"conclusion is drawn from a number that uses fewer images (default: {COVERAGE})",
     )
 
 
@@ -196,8 +196,8 @@ def add_limits(parser: ArgumentParser) -> None:
         type=number(Share),
         default=LIMITS.negligible,
         metavar="SHARE",
-        help="equivalence margin: an attacker's score at equal style counts as no bias if the "
-        "upper end of its interval is less than this above the annotators' score "
+        help="equivalence margin: at equal style, a score of attackers counts as no bias if the "
+        "upper end of its interval exceeds the annotators' score by less than this value "
         f"(default: {LIMITS.negligible})",
     )
 
@@ -208,7 +208,7 @@ _QUICK = {"limit": f"{QUICK_IMAGES}", "seeds": "2"}
 
 
 def expand_flags(words: Sequence[str]) -> list[str]:
-    """The words, with keys in place of ``--limit`` and ``--quick``; a key that is given wins.
+    """The words in which keys replace ``--limit`` and ``--quick``; a key that the user gave wins.
 
     Example:
         >>> expand_flags(["metric=lic", "--limit", "300"]), expand_flags(["--quick", "seeds=3"])

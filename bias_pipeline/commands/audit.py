@@ -190,7 +190,7 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
 
 @dataclass(frozen=True)
 class FileSource:
-    """What an audit of files reads, and how it runs cells."""
+    """The files that an audit reads, and how it runs cells."""
 
     overrides: Sequence[str]  # the overrides that all cells share
     # By attribute, the overrides for its labels
@@ -261,50 +261,53 @@ def _words_of(settings: Mapping[str, str]) -> list[str]:
 def parser() -> Parser:
     parser = Parser(f"{PROGRAM} audit", description=_ABOUT)
     parser.add_argument(
-        "file", type=Path, help="captions of the model: COCO results, or a form of docs/variants.md"
+        "file",
+        type=Path,
+        help="file with the model's captions: COCO results, or another form listed in "
+        "docs/variants.md",
     )
     parser.add_argument(
         "--attributes",
         type=Path,
         required=True,
         metavar="LABELS",
-        help="labels of the images, such as gender: a table with a row for each image",
+        help="file with the images' labels, such as gender: a table with a row for each image",
     )
     parser.add_argument(
         "--only",
         action="append",
         choices=attribute_names(),
         metavar="ATTRIBUTE",
-        help="audit only this attribute; repeat for more (default: every attribute that the "
-        "labels have)",
+        help="audit only this attribute; repeat the option for more attributes (default: all "
+        "labelled attributes)",
     )
     add_config_dir(parser)
     parser.add_argument(
         "--captions",
         type=Path,
         metavar="FILE",
-        help="human captions of the same images: COCO captions JSON, or a table",
+        help="file with human captions of the same images: COCO captions JSON, or a table",
     )
     parser.add_argument(
         "--objects",
         type=Path,
         metavar="FILE",
-        help="objects in the images: COCO instances JSON, or a table",
+        help="file with the objects in the images: COCO instances JSON, or a table",
     )
     parser.add_argument(
         "--images",
         type=Path,
         metavar="FOLDER",
-        help="folder of photos named by image id, which the report shows beside its examples; "
-        "photos change no number",
+        help="folder of photos that are named by image id; the report shows the photos beside "
+        "its examples, and all numbers stay the same",
     )
     parser.add_argument(
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="a table of how often labels are wrong, as rate --gather writes it; audit then also "
-        "prints how scores would change if so many further labels were wrong, which takes many "
-        "times as long (see --minutes)",
+        help="table of how often labels are wrong, written by the command 'rate "
+        "--gather'; audit then also prints how such errors would change the "
+        "scores, and takes many times as long (see --minutes)",
     )
     parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
@@ -316,8 +319,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--minutes",
         type=number(Positive),
-        help="longest time for each attribute, in minutes; if it is too short, the slowest "
-        "metrics are left out (default: 1; 5 with more than 10,000 captions)",
+        help="longest time for each attribute, in minutes; audit leaves out the slowest metrics "
+        "if the time is too short (default: 1; 5 with more than 10,000 captions)",
     )
     parser.add_argument(
         arguments.LIMIT,
@@ -331,28 +334,30 @@ def parser() -> Parser:
     parser.add_argument(
         arguments.DRY_RUN,
         action="store_true",
-        help="print what is finished, what would run and about how long that takes; run nothing",
+        help="print what is finished, what would run and how long that takes, but run nothing",
     )
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="read captions that do not fit into memory, block by block; all files must be "
-        "Parquet and image ids whole numbers, and only questions that need no attacker "
+        help="read captions block by block, for files that do not fit into memory; files must be "
+        "Parquet with whole numbers as image ids, and only questions that need no attacker "
         "are answered",
     )
     parser.add_argument(
-        "--tables", action="store_true", help="also print a table of all numbers on each question"
+        "--tables", action="store_true", help="also print a table of all numbers for each question"
     )
     parser.add_argument(
         "--notes",
         action="store_true",
-        help="also print further numbers on each question, and which numbers are not used and why",
+        help="also print further numbers for each question, and say which numbers are not used "
+        "and why",
     )
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the answers, and the results as a baseline for compare --baseline",
+        help="write the answers and the results to a file, which the command "
+        "'compare --baseline' can read",
     )
     arguments.add_limits(parser)
     add_settings(parser)
@@ -364,7 +369,8 @@ def add_config_dir(parser: Parser) -> None:
     parser.add_argument(
         _CONFIG_DIR,
         metavar="DIR",
-        help="your own YAML files, such as DIR/attribute/NAME.yaml; they are data, not code",
+        help="folder with your own YAML files, such as DIR/attribute/NAME.yaml; these files are "
+        "data, not code",
     )
 
 
@@ -452,7 +458,7 @@ def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
 
 
 def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
-    """The overrides for an attribute's labels, with each ``--map`` to a group of the attribute."""
+    """The overrides for an attribute's labels, with each ``--map`` to a group of this attribute."""
     groups, strata = meanings
     maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:
@@ -465,7 +471,7 @@ def _group_in(text: str) -> str:
 
 
 def _meanings(name: str) -> Meanings:
-    """An attribute's groups with the groups of its labels, and its labels of no group."""
+    """The groups of an attribute with their labels, and the labels of no group."""
     attribute = preset({"attribute": name, "dataset": "coco"}).build("attribute")
     labels = attribute.labels.get("coco")
     written = set(labels.groups) if labels else set()

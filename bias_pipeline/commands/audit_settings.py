@@ -92,7 +92,7 @@ def add_settings(parser: ArgumentParser) -> None:
 
 
 def setting_overrides(options: Namespace) -> list[str]:
-    """The given options as overrides of the configuration."""
+    """The options that were given, as overrides of the configuration."""
     given = {key: getattr(options, key) for key in _FLAGS}
     return [f"{key}={value}" for key, value in given.items() if value is not None]
 

@@ -65,11 +65,11 @@ from bias_pipeline.run.presets import preset
 
 _SEEDS = 2  # as in an audit; counting metrics have no seeds
 _ABOUT = f"""\
-Score captions of the benchmark's images, and write a row of six numbers and a card that says what
-they rest on. Each number decides one question of an audit. The list, version {VERSION}, is the
-{{n}} images of COCO val2014 in Karpathy's test part that people labelled male, female or
-Unsure (Zhao, Wang and Russakovsky, 2021). Neither pictures nor labels nor captions come with the
-program: name your copies.
+Score captions of the benchmark's images, and write a row of six numbers. A card says which
+images and files these numbers are based on. Each number answers one question of audit. The list
+(version {VERSION}) has {{n}} images: those images of COCO val2014 in Karpathy's test part that
+people labelled male, female or Unsure (Zhao, Wang and Russakovsky, 2021). Pictures, labels and
+captions are not part of this program: name your copies.
 
 examples:
   {PROGRAM} benchmark list --photos val2014 --out listed
@@ -79,9 +79,9 @@ examples:
   {PROGRAM} benchmark table mine/row.json yours/row.json
 """
 _LIST_ABOUT = f"""\
-Print the images of the benchmark as a table; with --photos link them in a folder, and print the
-commands that caption it. Add --to-batch FILE.jsonl to such a command to write requests for a
-batch service instead.
+Print the images of the benchmark as a table. With --photos, make links to the photos in a folder,
+and print the commands that caption the photos. Add --to-batch FILE.jsonl to such a command to
+write requests for a batch service instead.
 
 examples:
   {PROGRAM} benchmark list > images.csv
@@ -89,7 +89,7 @@ examples:
 """
 _TABLE_ABOUT = f"""\
 Print rows of the benchmark as one table. Rows are refused if they differ in the version of
-the list or of a metric, or if only some of them are about the whole list.
+the list or of a metric, or if only some rows are about the whole list.
 
 example:
   {PROGRAM} benchmark table */row.json
@@ -122,7 +122,9 @@ def parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} benchmark", description=about, formatter_class=RawDescriptionHelpFormatter
     )
-    parser.add_argument("file", type=Path, help="captions of the model, as audit reads them")
+    parser.add_argument(
+        "file", type=Path, help="file with the model's captions, in a form that audit reads"
+    )
     for name, metavar, what in (
         ("attributes", "LABELS", "labels of val2014, known by their digest"),
         ("captions", "FILE", "annotators' captions: COCO's captions_val2014.json"),
@@ -132,8 +134,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--part",
         action="store_true",
-        help="for a file with too few images of the list: score the file's labelled images of "
-        "val2014 instead; such rows belong in a table of their own",
+        help="score the labelled images of val2014 that the file has; use this option if the file "
+        "has too few images of the list, and keep such rows in a separate table",
     )
     parser.add_argument(
         "--out",
@@ -197,7 +199,7 @@ def _check_complete(options: Namespace, corpus: Corpus) -> None:
 
 
 def _count_captioned(corpus: Corpus) -> tuple[Captioned, Captioned]:
-    """How many images have a caption: of images with a group, and of images labelled as unsure.
+    """The number of captioned images that have a group, and of captioned images labelled as unsure.
 
     A caption that declines to describe the image is a caption.
     """
@@ -349,7 +351,9 @@ def table_parser() -> Parser:
         description=_TABLE_ABOUT,
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("rows", type=Path, nargs="+", help="files row.json that benchmark wrote")
+    parser.add_argument(
+        "rows", type=Path, nargs="+", help="files row.json, written by the command benchmark"
+    )
     return parser
 
 

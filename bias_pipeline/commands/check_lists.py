@@ -81,7 +81,9 @@ def data_check_lists_parser() -> Parser:
         "human captions of the same images: how well an attacker guesses the group from masked "
         "captions, and how often a caption names the wrong group",
     )
-    parser.add_argument("captions", type=Path, help="human captions in the language of the lists")
+    parser.add_argument(
+        "captions", type=Path, help="file with human captions in the language of the lists"
+    )
     parser.add_argument(
         "english_captions", type=Path, help="English human captions, written independently"
     )
@@ -93,7 +95,7 @@ def data_check_lists_parser() -> Parser:
         required=True,
         choices=attribute_names(),
         metavar="ATTRIBUTE",
-        help="the attribute with the lists to check",
+        help="the attribute whose word lists are checked",
     )
     parser.add_argument(
         "--english",
@@ -139,7 +141,8 @@ def compared_lists(
 def equally_long(one: Captions, other: Captions) -> tuple[Captions, Captions]:
     """Pairs of captions of the same image, one in each language, cut to the same number of words.
 
-    Longer captions describe more of the picture, which also shows the group.
+    Captions are cut because longer captions describe more of the picture, which also shows the
+    group.
 
     Raises:
         DataError: if one side has less than half as many words.
@@ -178,7 +181,7 @@ def _cell(metric: str, attribute: Attribute, file: Path, labels: Path) -> Cell:
 def _of_shared_images(
     corpora: Sequence[Corpus], attributes: Sequence[Attribute], files: Sequence[Path]
 ) -> list[Corpus]:
-    """The corpora, reduced to images that have a group and captions in both.
+    """Both corpora, reduced to images that have a group and captions in both.
 
     Raises:
         DataError: if captions are not in the language of their lists, or no image is in both.

@@ -69,8 +69,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--requirements",
         choices=["audit"],
-        help="print the packages that audit, compare and report need, for pip install -r; these "
-        "packages and bias_pipeline are enough, PyTorch is not needed",
+        help="print the packages that audit, compare and report need, in a form for 'pip install "
+        "-r'; PyTorch is not among them",
     )
     return parser
 
@@ -206,7 +206,7 @@ def _objects_in(path: Path) -> dict[str, str]:
 
 
 def _captions_in(path: Path) -> dict[str, str]:
-    """The captions in a file.
+    """The captions that a file contains.
 
     If an image has several captions, the file counts as human captions.
     """
@@ -268,7 +268,7 @@ def _examine(paths: Sequence[Path]) -> None:
 
 
 def _choose(files: Iterable[FileKinds]) -> dict[str, Path]:
-    """For each kind a file of this kind; files that can only be of one kind are chosen first."""
+    """A file for each kind of content; files that can only be of one kind are chosen first."""
     ordered = sorted(files, key=lambda file: len(file.kinds))
     chosen: dict[str, Path] = {}
     for file in ordered:

@@ -1,4 +1,4 @@
-"""``fit``: a small CLIP or a captioner, fitted to the pictures and captions of a data set."""
+"""``fit``: trains a small CLIP or a captioner on the pictures and captions of a data set."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _FITS = {  # what is fitted, to the wing's function that fits it and returns wha
 }
 _ABOUT = (
     "Fit a small CLIP, or a captioner (sat, grit), to a data set's pictures and captions. "
-    "encoder.model takes the folder that is written; caption --model takes a captioner's folder "
-    "too. encoder.KEY sets a captioner's sizes (encoder.hidden_dim=256), and attacker.KEY its "
-    "training (attacker.lr=0.001); trainer=ddp and its settings are Lightning's. "
-    "encoder.grounding=emotion grounds the captions of a sat in their emotions (dataset=artemis, "
-    "or scenes with dataset.world=affect). debias fits a debiasing of a model "
-    "(encoder.model=..., debias=...), and writes numbers that anybody with the model can apply."
+    "The written folder can be an encoder.model; the folder of a captioner can also be the --model "
+    "of caption. encoder.KEY sets the size of a captioner (encoder.hidden_dim=256), and "
+    "attacker.KEY sets its training (attacker.lr=0.001). Settings of trainer are passed to "
+    "Lightning (trainer=ddp). With encoder.grounding=emotion, a sat is told which emotion a "
+    "caption expresses (dataset=artemis, or scenes with dataset.world=affect). debias fits a "
+    "debiasing of a model (encoder.model=..., debias=...), and writes numbers that anybody with "
+    "the model can apply."
 )
 
 
@@ -47,20 +48,21 @@ def parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="fit to human captions, or to the captions of captioner=... (default: human)",
+        help="train on human captions, or on the captions of captioner=... (default: human)",
     )
     parser.add_argument(
         "--crop",
         choices=["person", "none"],
-        help="what a CLIP sees of a picture: person (the largest person, if the data set has "
-        "boxes of people) or none (the whole picture) (default: person)",
+        help="the part of a picture that CLIP sees: person (the largest person, if the data set "
+        "has boxes of people) or none (the whole picture) (default: person)",
     )
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
-        help="for debias: load_debias.py can then also debias the prompts of a generator with the "
-        "same text model, by the edit of CLIP's outputs (outputs) or by an edit that is fitted to "
-        "token states (states)",
+        help="with debias: also write files with which load_debias.py debiases the "
+        "prompts of a generator that has the same text model. With --prompts "
+        "outputs, the edit of CLIP's outputs is applied to tokens. With "
+        "--prompts states, an edit is fitted to the states of tokens",
     )
     _add_captioner_options(parser)
     for name, kind, about in (
@@ -86,9 +88,9 @@ def _add_captioner_options(parser: Parser) -> None:
         "--weights",
         type=Path,
         metavar="FILE",
-        help="a table with the columns image and weight, as analysis rebalance writes it; a "
-        "caption is drawn in proportion to the weight of its image, and images that the table "
-        "lacks have weight 1",
+        help="table with the columns image and weight, written by the command 'analysis "
+        "rebalance'; training draws captions in proportion to the weight of their image. "
+        "Images that are not in the table have weight 1",
     )
     group.add_argument(
         "--each-epoch",
@@ -98,8 +100,9 @@ def _add_captioner_options(parser: Parser) -> None:
     group.add_argument(
         "--equalizer",
         action="store_true",
-        help="train a captioner to name a group by the person and not by the scene: adds the two "
-        "losses of Hendricks et al. 2018 (attribute=gender; image_masking= hides the people)",
+        help="train a captioner to name a group by the person and not by the scene; this adds the "
+        "two losses of Hendricks et al. 2018 (attribute=gender; image_masking= hides the "
+        "people)",
     )
     group.add_argument(
         "--confusion-weight",
@@ -142,7 +145,7 @@ def _check_captioner_options(options: Namespace) -> None:
 
 
 def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
-    """The entries of a model card on the data."""
+    """The entries of a model card that describe the data."""
     return {
         "data": corpus.dataset,
         "whose": options.captions,
@@ -152,5 +155,5 @@ def data_facts(corpus: Corpus, options: Namespace) -> dict[str, object]:
 
 
 def course(losses: Sequence[float]) -> str:
-    """A phrase with the first and the last loss."""
+    """A phrase with the first and the last loss of a training."""
     return f"loss {losses[0]:.2f} to {losses[-1]:.2f}"

@@ -24,9 +24,9 @@ _FEW = 100  # the usual number of gold labels in a pilot
 def plan_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} labels plan",
-        description="A machine has labelled all images: print how many images people must label "
-        "too, so that the share of captions that name the wrong group has a narrow "
-        "interval",
+        description="If a machine has labelled all images, print how many of these images "
+        "people must label too, so that the share of captions that name the "
+        "wrong group has a narrow interval",
     )
     parser.add_argument(
         "--half-width",
@@ -40,7 +40,8 @@ def plan_parser() -> Parser:
         type=Path,
         required=True,
         metavar="FILE",
-        help=f"a pilot of about {_FEW} labels by people, as rate --gold-size {_FEW} writes them",
+        help=f"file with about {_FEW} labels by people (a pilot), written by the command 'rate "
+        f"--gold-size {_FEW}'",
     )
     add_machine_option(parser, required=True)
     parser.add_argument(
@@ -61,7 +62,7 @@ def add_machine_option(parser: Parser, *, required: bool = False) -> None:
         type=Path,
         required=required,
         metavar="LABELS",
-        help="machine-made labels of all images, in a form that dataset.attributes reads",
+        help="file with machine-made labels of all images, in a form that dataset.attributes reads",
     )
 
 

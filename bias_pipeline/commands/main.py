@@ -160,7 +160,7 @@ class Command:
 
     @property
     def keys(self) -> bool:
-        """Whether ``key=value`` may follow the command."""
+        """Whether the command takes words of the form ``key=value``."""
         return "key=value" in self.arguments
 
     def parser(self) -> Parser:
@@ -371,7 +371,7 @@ def subcommands(first: str) -> list[Command]:
 
 
 def list_commands(words: Sequence[Command]) -> list[str]:
-    """Two lines for each command: how to type the command, and what it does."""
+    """Two lines for each command, with how to type the command and what it does."""
     return [
         line
         for word in words

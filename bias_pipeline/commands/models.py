@@ -62,7 +62,7 @@ def _wings() -> list[WingWeights]:
 
 
 def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
-    """A model in a wing's format, and the key that takes the model; None if no wing reads it."""
+    """A model in a wing's format, with its key, or None if no wing reads the model."""
     for wing in _wings():
         for taker, find in wing.formats.items():
             if model := find(name, revision):
@@ -73,9 +73,9 @@ def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
 def list_parser() -> Parser:
     return Parser(
         f"{PROGRAM} models list",
-        description="Print which published weights encoders and metrics need, which captioners "
-        "papers measured (as far as the papers say), and where to get the weights and "
-        "captions",
+        description="Print which published weights the encoders and metrics need, which "
+        "captioners the papers measured (as far as the papers say), and where "
+        "to get these weights and captions",
     )
 
 
@@ -109,7 +109,7 @@ def _published_captions() -> set[str]:
 
 
 def _where(captioner: PublishedCaptioner, captions: Collection[str]) -> str:
-    """Where a captioner's captions are, or which command writes them."""
+    """Where a captioner's captions are, or which command writes the captions."""
     if captioner.lic in captions:
         return f"dataset=lic captioner={captioner.lic}"
     if captioner.lic:
@@ -153,7 +153,7 @@ def show_parser() -> Parser:
         "what",
         nargs="+",
         metavar="NAME|FOLDER|key=value",
-        help="models or encoders, or the keys of a run",
+        help="names of models or encoders, or the settings of a run",
     )
     parser.add_argument(
         "--revision", default=MAIN, help="revision of a model on the hub (default: main)"
@@ -273,10 +273,10 @@ def prefetch_parser() -> Parser:
         description="Fetch weights from the hub; every digest is checked",
     )
     parser.add_argument(
-        "names", nargs="+", metavar="NAME", help="names of models on the hub, or of encoders"
+        "names", nargs="+", metavar="NAME", help="names of models on the hub, or names of encoders"
     )
     parser.add_argument(
-        "--revision", default=MAIN, help="a branch, a tag or a commit (default: main)"
+        "--revision", default=MAIN, help="a branch, a tag or a commit of the model (default: main)"
     )
     return parser
 

@@ -35,9 +35,11 @@ Threads = Annotated[int, Range(low=1, high=1024)]
 def photo_parser(command: str, description: str | None, noun: str) -> Parser:
     parser = Parser(f"{PROGRAM} {command}", description=description)
     parser.add_argument(
-        "folder", type=Path, nargs="?", help="folder of photos; folders inside it are ignored"
+        "folder", type=Path, nargs="?", help="folder with photos; photos in subfolders are ignored"
     )
-    parser.add_argument("--model", help="a folder, or a name on the hub, with safetensors")
+    parser.add_argument(
+        "--model", help="the model: a folder with safetensors, or a name on the hub"
+    )
     parser.add_argument(
         "--revision", default="", help="revision of a model on the hub (default: main)"
     )
@@ -48,8 +50,8 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--shard",
         default="",
         metavar="K/N",
-        help="process only share K of N, counted from 0 (default: in a Slurm array the share of "
-        "the job, otherwise 0/1)",
+        help="divide the photos into N shares and process only share K, counted from 0 (default: "
+        "the share of the job in a Slurm array, otherwise 0/1)",
     )
     parser.add_argument(
         "--batch", type=number(Batch), default=BATCH, help=f"batch size (default: {BATCH})"
@@ -58,27 +60,32 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--threads",
         type=number(Threads),
         default=n_threads(),
-        help="threads that compute, and as many that read files (default: OMP_NUM_THREADS, else "
-        "the cores that Slurm gives the job, else all cores)",
+        help="number of threads for computing, and also for reading files (default: "
+        "OMP_NUM_THREADS, else the cores that Slurm gives the job, else all cores)",
     )
     parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+        "--device", default="auto", help="the device: auto, cpu, cuda, cuda:1, ... (default: auto)"
     )
     parser.add_argument(
-        "--gather", type=Path, metavar="OUT", help=f"write what is finished in OUT as one {noun}"
+        "--gather",
+        type=Path,
+        metavar="OUT",
+        help=f"write the finished results in OUT to one {noun}",
     )
     parser.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
     parser.add_argument(
-        "--run", default="", help="with --gather: the run to gather, if OUT has several"
+        "--run", default="", help="with --gather: the run to gather, if OUT has several runs"
     )
     parser.add_argument(
-        "--no-strict", action="store_true", help="with --gather: gather even if photos are missing"
+        "--no-strict",
+        action="store_true",
+        help="with --gather: write the result even if photos are missing",
     )
     return parser
 
 
 def check_photo_options(options: Namespace, *sources: str) -> None:
-    """Refuse options on photos that do not fit together."""
+    """Refuse options on photos that contradict each other."""
     given = [name for name in sources if getattr(options, name) is not None]
     if options.gather:
         if given or options.model or options.out:
@@ -115,18 +122,20 @@ def add_masking_options(parser: Parser) -> None:
         f"person_objects, background or some_objects (default: nothing); {_GROUP}=NAME is the "
         "same",
     )
-    group.add_argument("--crop", choices=("person",), help="crop to the box of the largest person")
+    group.add_argument(
+        "--crop", choices=("person",), help="crop each photo to the box of the largest person"
+    )
     group.add_argument(
         "--regions",
         type=Path,
         metavar="FILE",
-        help="the places of people and things in photos: COCO's instances, or the file of data "
-        "detect --gather",
+        help="file with the places of people and things in photos: COCO's instances, or the "
+        "output of data detect --gather",
     )
 
 
 def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The words that are options, and the words that set the masking.
+    """The words that are options, and the words that set the masking, apart.
 
     Example:
         >>> without_settings(["photos/", "image_masking=objects", "image_masking.fill=blur"])
@@ -141,7 +150,7 @@ def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | None:
-    """The masking that paints over parts of photos; None if photos are shown whole."""
+    """The masking that paints over parts of photos, or None if photos are shown whole."""
     if not (options.image_masking or settings or options.crop or options.regions):
         return None
     named = [word for word in settings if word.startswith(f"{_GROUP}=")]
@@ -164,7 +173,7 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
 
 
 def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos | None:
-    """The reader that masks photos; None if photos are shown whole."""
+    """The reader that masks photos, or None if photos are shown whole."""
     if options.masking is None:
         return None
     layout = Layout()

@@ -1,4 +1,4 @@
-"""``report``: finished runs as a page, as files for a paper, or as W&B runs."""
+"""``report``: writes finished runs as a page, as files for a paper, or as W&B runs."""
 
 from __future__ import annotations
 
@@ -133,21 +133,22 @@ def parser() -> Parser:
         "--export",
         type=Path,
         metavar="DIR",
-        help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and references",
+        help="also write tables (LaTeX, Markdown, CSV, Parquet), figures (SVG, PNG) and "
+        "references to this folder",
     )
     parser.add_argument(
         "--images",
         type=Path,
         metavar="DIR",
-        help="a folder of photos named by image id; the page then has thumbnails of at most 200 "
-        "photos beside the example captions, so check that you may share them",
+        help="folder of photos that are named by image id; the page then shows at most 200 small "
+        "photos beside the example captions, so check that you may share these photos",
     )
     parser.add_argument(
         "--maps",
         type=Path,
         metavar="DIR",
-        help="a folder that explain gradcam wrote; the report shows its maps beside the examples: "
-        "where the captioner looked when it wrote the word that names a group",
+        help="folder written by the command 'explain gradcam'; beside the examples, the report "
+        "then shows maps of the places where the captioner looked when it named a group",
     )
     parser.add_argument(
         "--card",
@@ -159,15 +160,17 @@ def parser() -> Parser:
         "--eval-results",
         type=_hub_dataset,
         metavar="OWNER/NAME",
-        help="with --card: a data set of the Hugging Face hub. The numbers are then also written "
-        "as evaluations on it (.eval_results/bias_pipeline.yaml beside the card), and their tasks "
-        "as eval.yaml for the data set's repository",
+        help="with --card: name of a data set on the Hugging Face hub. The report then also "
+        "writes the numbers as evaluations on this data set "
+        "(.eval_results/bias_pipeline.yaml beside the card), and eval.yaml for the data "
+        "set's repository",
     )
     parser.add_argument(
         "--error",
         choices=("seeds", "interval"),
-        help="which error exported tables print, as papers do, instead of our intervals: the "
-        "standard deviation over seeds (seeds), or half of the 95%% interval over runs (interval)",
+        help="the error that exported tables print instead of intervals: the standard deviation "
+        "over seeds (seeds), or half the width of a 95%% interval over runs with different "
+        "seeds (interval)",
     )
     arguments.add_limits(parser)
     return parser
@@ -214,11 +217,14 @@ def wandb_parser() -> Parser:
     parser.add_argument(
         "--project", default="bias_pipeline", help="W&B project (default: bias_pipeline)"
     )
-    parser.add_argument("--entity", help="W&B user or team (default: as W&B is configured)")
+    parser.add_argument(
+        "--entity", help="W&B user or team (default: the user or team in W&B's configuration)"
+    )
     parser.add_argument(
         "--mode",
         default="",
-        help="offline or online (default: WANDB_MODE, else online if a key is set, else offline)",
+        help="whether runs are sent at once (online) or kept for later (offline) (default: "
+        "WANDB_MODE, else online if a key is set, else offline)",
     )
     parser.add_argument(
         "--timeout",
@@ -229,6 +235,6 @@ def wandb_parser() -> Parser:
     parser.add_argument(
         "--workspace",
         action="store_true",
-        help="also create or update, on the server, a workspace that compares the project's runs",
+        help="also create or update a workspace on the server that compares the project's runs",
     )
     return parser

@@ -1,4 +1,4 @@
-"""``compare``: which of several captioners is fairer."""
+"""``compare``: says which of several captioners is fairer."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ FLAG = "--fail-if-worse"
 WORSE = 1
 
 _COMPARE_ABOUT = """\
-Is captioner A fairer than the others? Name files of captions with --attributes, folders of audits,
-captioners of a data set (with the keys of `run`), or folders of finished runs. What has not run
-yet is run. Differences are paired over images and seeds; p values are adjusted for all decisions
-(Holm). A number decides only if it does not change with longer or shorter captions, and only
-between captioners that describe the same images. Attackers' scores also need captions of similar
-length and vocabulary. The reason is printed where a number does not decide.
+Is captioner A fairer than the others? Name files of captions (with --attributes), folders of
+audits, captioners of a data set (with the keys of `run`), or folders of finished runs. Missing
+runs are run first. Differences are paired over images and seeds, and p values are corrected for all
+answers (Holm). A number leads to an answer only if it does not change with the length of captions
+and if the captioners describe the same images. Attackers' scores also need captions of similar
+length and vocabulary. If a number leads to no answer, the reason is printed.
 """
 
 
@@ -137,7 +137,7 @@ def _compare(words: Sequence[str]) -> int:
 
 
 def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int]) -> int:
-    """The exit code of a comparison. ``--history`` counts the comparison before."""
+    """The exit code of a comparison; ``--history`` counts this comparison before."""
     gated = options.fail_if_worse or options.margin is not None
     if options.history:
         looks = counted_look(options.history, comparison)
@@ -198,21 +198,22 @@ def compare_parser() -> Parser:
     parser.add_argument(
         FLAG,
         action="store_true",
-        help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
-        f"chance, {UndecidedError.exit_code} if nothing could be decided",
+        help=f"end with exit code {WORSE} if A is significantly less fair, or of lower quality, "
+        f"than one of the others, and with {UndecidedError.exit_code} if nothing could be "
+        "decided",
     )
     parser.add_argument(
         "--baseline",
         type=Path,
         metavar="FILE",
-        help="file that compare --json or audit --json wrote earlier; A is compared with the "
-        "captioner in this file",
+        help="file written earlier by 'compare --json' or 'audit --json'; A is compared with the "
+        "captioner of this file",
     )
     parser.add_argument(
         "--json",
         type=Path,
         metavar="FILE",
-        help="write the decisions, and the results of A as a baseline for a later compare",
+        help="write the decisions and the results of A, as a baseline for later comparisons",
     )
     parser.add_argument(
         "--junit", type=Path, metavar="FILE", help="write the decisions as JUnit XML"
@@ -229,15 +230,16 @@ def compare_parser() -> Parser:
         "--history",
         type=Path,
         metavar="FOLDER",
-        help="folder that counts how many versions were compared on the same pictures",
+        help="folder in which compare counts how many versions were compared on the same pictures",
     )
     parser.add_argument(
         "--looks",
         type=number(Count),
         default=MOST,
         metavar="N",
-        help="with --history: after N versions on the same pictures the gate decides nothing "
-        f"(exit code {UndecidedError.exit_code}) until there are new pictures (default: {MOST})",
+        help="with --history: after N versions on the same pictures, the gate stays undecided "
+        f"(exit code {UndecidedError.exit_code}) until there are new pictures (default: "
+        f"{MOST})",
     )
     files = parser.add_argument_group("files, as audit takes them (A and B are files of captions)")
     what = {
@@ -270,8 +272,8 @@ def compare_parser() -> Parser:
         type=number(NotNegative),
         default=LIMITS.speech,
         metavar="SHARE",
-        help="how much caption length and vocabulary may differ between captioners where attackers "
-        f"read captions (default: {LIMITS.speech})",
+        help="for metrics with attackers: how much the length and the vocabulary of captions may "
+        f"differ between captioners (default: {LIMITS.speech})",
     )
     arguments.add_column_options(parser)
     return parser

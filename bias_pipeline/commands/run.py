@@ -1,4 +1,4 @@
-"""``run``, the default command: a cell, or a sweep of cells; and ``submit``, the same on Slurm.
+"""``run``, the default command, runs a cell or a sweep of cells. ``submit`` does the same on Slurm.
 
 Each job of ``submit`` runs one cell, or one share of photos, as its own command, so no process
 has to wait for the jobs. A job that Slurm stops is queued again; it continues after the seeds that
@@ -124,12 +124,13 @@ def parser() -> Parser:
     parser.add_argument(
         arguments.DRY_RUN,
         action="store_true",
-        help="print what is finished, what would run and about how long that takes; run nothing",
+        help="print what is finished, what would run and how long that takes, but run nothing",
     )
     parser.add_argument(
         arguments.LIMIT,
         metavar="N",
-        help="score only N labelled images, the same images for all captioners; results say so",
+        help="score only N labelled images, the same images for all captioners; a "
+        "note in the results says so",
     )
     parser.add_argument(
         arguments.QUICK,
@@ -142,8 +143,8 @@ def parser() -> Parser:
     parser.add_argument(
         FLAG,
         metavar="PACKAGE",
-        help="your own package, whose classes a configuration may then use; every command takes "
-        "this option",
+        help="your own package; configurations may then use its classes. Every command has this "
+        "option",
     )
     parser.add_argument(
         "-m",
@@ -263,10 +264,7 @@ def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
-    """The overrides of each job, without launcher settings.
-
-    Every job is composed, which checks it.
-    """
+    """The overrides of each job, without launcher settings; composing every job checks it."""
     from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
 

@@ -1,1 +1,1 @@
-"""What is scored: captions, groups, splits, predictions."""
+"""The data to be scored: captions, groups, splits and predictions."""

@@ -1,4 +1,4 @@
-"""Protected attributes and task vocabularies: words and labels, read from YAML alone."""
+"""Defines protected attributes and task vocabularies: words and labels that are read from YAML."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _words(words: Words) -> Iterator[str]:
 
 
 def _lower_case(words: Words, of: str) -> tuple[str, ...]:
-    """Words that are looked for in lower-case captions.
+    """Return the words, which will be searched in lower-case captions.
 
     Raises:
         UsageError: if a word has a capital letter, since no caption would ever contain it.
@@ -64,10 +64,10 @@ class LabelMap(Configurable):
     Attributes:
         field: the name of the label column in the data set.
         groups: raw label to group name.
-        strata: raw labels that belong to no group ("Unsure", "Both", empty); images with such a
-            label belong to no group, and are counted and reported by label.
-        unsure: the labels in ``strata`` that say that annotators could not tell the group. "Both",
-            an empty label and "no majority" do not say that.
+        strata: raw labels that mean no group ("Unsure", "Both", empty). Images with one of these
+            labels are counted and reported by label.
+        unsure: the labels in ``strata`` that mean that annotators could not tell the group. "Both",
+            an empty label and "no majority" do not mean this.
     """
 
     field: str
@@ -100,7 +100,7 @@ class LabelMap(Configurable):
         return raw in self.unsure and raw not in self.groups
 
     def with_labels(self, groups: Mapping[str, str], strata: Mapping[str, str]) -> LabelMap:
-        """A copy with more labels.
+        """A copy of the map with more labels.
 
         Args:
             groups: raw label to group name.
@@ -120,7 +120,7 @@ class LabelMap(Configurable):
         )
 
     def group_of(self, raw: str) -> str | None:
-        """The group of a raw label, None for a stratum.
+        """The group of a raw label, or None if the label means no group.
 
         Raises:
             DataError: if the label is in neither ``groups`` nor ``strata``.
@@ -158,16 +158,16 @@ class WordList(Configurable):
 
 @dataclass(frozen=True)
 class Context(Configurable):
-    """Which words must be near a word that describes a person; see ``conf/context``.
+    """The words that must be near a word so that it describes a person; see ``conf/context``.
 
     Attributes:
-        words: single nouns and pronouns that the word must describe ("man"), as text with commas or
-            a list. A group's word that is also in this list needs no context.
+        words: nouns and pronouns that the word must describe ("man"), as text with commas or a
+            list. A group's word that is also in this list needs no context.
         between: words that may stand between the word and the noun ("black *young* man").
         other_heads: nouns that a person's noun before them merely describes ("a white chef *hat*").
         linking: words that link back to the noun ("a man *who is* black").
-        closing: words that may follow: they show that no other noun is described ("who is black
-            *on*").
+        closing: words that may follow, because they show that no other noun is described ("who is
+            black *on*").
     """
 
     words: Words
@@ -185,14 +185,14 @@ class Context(Configurable):
 
 @dataclass(frozen=True)
 class Naming:
-    """Which words of a caption count as naming a group of one attribute.
+    """The words that count as naming a group of one attribute.
 
     Attributes:
         attribute: the attribute's name.
-        words: K pairs: a group, and its words and phrases as they are in captions without
+        words: K pairs of a group and its words and phrases, in the form of captions without
             punctuation.
         other_senses: phrases whose words name no group.
-        applies_to: the context that a word needs; None: it needs no context.
+        applies_to: the context that a word needs. None: words need no context.
     """
 
     attribute: str
@@ -207,22 +207,22 @@ class Attribute(Configurable):
 
     Attributes:
         name: the attribute's name, as in ``attribute=``.
-        groups: K >= 2 group names; a group's position is its class index.
+        groups: K >= 2 group names. The position of a group is its class index.
         words: by group name, the words and phrases that reveal the group, as text with commas or a
-            list. They are in lower case, and no word is in two groups; "dark-skinned" is found with
-            its hyphen, "dark skinned" without.
-        labels: by data set name, how the data set writes the groups. A file of your own needs no
-            entry if its column is named after the attribute and contains the groups' names.
+            list. Words are in lower case, and no word belongs to two groups. "dark-skinned" is
+            found only with its hyphen, "dark skinned" only without.
+        labels: by data set name, how the data set writes the groups. Your own file needs no entry
+            if the column is named after the attribute and contains the names of the groups.
         also_masked: words that reveal the attribute but not the group.
         presets: published word lists by name.
-        applies_to: the context that a word needs to name its group; None: it needs no context.
-            Masking replaces every listed word, whatever its context.
+        applies_to: the context that a word needs to name its group. None: words need no context.
+            Masking replaces every listed word, whatever the context is.
         other_senses: phrases whose words name no group ("black and white"), as text with commas or
             a list.
-        source: where words and labels come from.
-        language: the language of the words, as a code of ISO 639; captions in another language are
+        source: the source of words and labels.
+        language: the language of the words, as a code of ISO 639. Captions in another language are
             not tested.
-        english_check: how words of another language compare with English ones; None: unknown.
+        english_check: how lists in another language compare with English lists. None: unknown.
     """
 
     name: Name
@@ -238,7 +238,7 @@ class Attribute(Configurable):
     english_check: ListCheck | None = None
 
     def __post_init__(self) -> None:
-        """Split words that were given as text; check that they belong to the groups.
+        """Split words that were given as text, and check that all words belong to groups.
 
         Raises:
             UsageError: on fewer than two groups, words of an unknown group, a word listed in two
@@ -278,7 +278,7 @@ class Attribute(Configurable):
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        """The attributes whose labels are read: this attribute, or both of an intersection."""
+        """The attributes whose labels are read: this one, or both parts of an intersection."""
         return (self,)
 
     @property
@@ -294,7 +294,7 @@ class Attribute(Configurable):
 
     @property
     def words_digest(self) -> str:
-        """A digest of all that decides which words are masked, and which group each word names."""
+        """A digest of all settings on which masking, and the group that a word names, depend."""
         lists = [self.words, self.also_masked, self.other_senses, repr(self.applies_to)]
         return hashlib.sha256(json.dumps(lists, default=list).encode()).hexdigest()[:12]
 
@@ -302,9 +302,9 @@ class Attribute(Configurable):
         """For each group, the words that count as naming the group.
 
         Args:
-            preset: the name of a published list; each of its words gets the group that it has in
-                the attribute's own words. If left out, or if the attribute has no such list, its
-                own words count.
+            preset: the name of a published list. Each word of the list gets the group that it has
+                among the attribute's own words. Without a name, or if the attribute has no list of
+                this name, the attribute's own words count.
 
         Example:
             >>> few = WordList(["man", "obama", "pregnant"], "x", {"obama": "male"})
@@ -324,11 +324,11 @@ class Attribute(Configurable):
         }
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """What counts as naming a group; for an intersection, one item for each of its attributes.
+        """The words that name a group. An intersection has one item for each of its two attributes.
 
         Args:
-            preset: see :meth:`counted_words`. A published list is used as published: every word
-                counts, whatever its context.
+            preset: see :meth:`counted_words`. In a published list every word counts, whatever the
+                context is.
         """
         words = tuple(
             (group, frozenset(word.replace("-", " ") for word in group_words))
@@ -339,10 +339,10 @@ class Attribute(Configurable):
         return (Naming(self.name, words, frozenset(self.other_senses), self.applies_to),)
 
     def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
-        """The groups that ``dataset`` labels, in the attribute's order, and how labels are written.
+        """The groups that ``dataset`` labels, in the attribute's order, and the label map.
 
-        A data set may label fewer groups than the attribute has; the labelled groups then decide
-        the chance level.
+        A data set may label fewer groups than the attribute has. Then chance is computed from the
+        labelled groups.
 
         Raises:
             UnlabelledError: if the data set carries no labels of this attribute.
@@ -363,10 +363,10 @@ class TaskVocabulary(Configurable):
 
     Attributes:
         name: the vocabulary's name.
-        tasks: by task name, the words and phrases that name the task, as text with commas or a list
-            (synonyms and plurals, lower case; a phrase is words with one blank between). The task's
-            own name counts only if it is among these.
-        source: where the list comes from.
+        tasks: by task name, the words and phrases that name the task, as text with commas or a
+            list. They include synonyms and plurals, in lower case and with single blanks. The
+            task's own name counts only if it is listed.
+        source: the source of the list.
     """
 
     name: str
@@ -374,7 +374,7 @@ class TaskVocabulary(Configurable):
     source: str = ""
 
     def __post_init__(self) -> None:
-        """Split what was given as text."""
+        """Split tasks and words that were given as text."""
         of = f"tasks {self.name!r}"
         object.__setattr__(
             self, "tasks", {t: _lower_case(synonyms, of) for t, synonyms in self.tasks.items()}

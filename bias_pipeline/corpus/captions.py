@@ -1,7 +1,7 @@
-"""Captions as integer columns, so that rewriting words costs one look-up per distinct word.
+"""Stores captions as integer columns, so that rewriting takes one look-up per distinct word.
 
-A transform of text (tokenise, mask, align) decides word by word. So it is applied only to the few
-thousand distinct words of a corpus, not to millions of running words.
+Transforms of text (tokenising, masking, alignment) treat words one by one. So a transform is
+applied only to the few thousand distinct words of a corpus, not to millions of words of text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,20 +27,20 @@ P = ParamSpec("P")
 
 
 class ReadCache:
-    """Caches results, so that several metrics compute them once."""
+    """Caches results, so that several metrics do not compute the same result again."""
 
     @cached_property
     def _read(self) -> dict[Hashable, Any]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for another process: without cached results, whose functions may be local."""
+        """The state for another process, without cached results."""
         state = self.__dict__.copy()
         state.pop("_read", None)
         return state
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
-        """The cached result of a function of this object; do not change the result.
+        """The cached result of a function of this object. Callers must not change the result.
 
         Example:
             >>> data = ReadCache()
@@ -57,9 +58,11 @@ EACH_CAPTION: set[Callable[..., Any]] = set()
 
 
 def each_caption(how: Callable[P, T]) -> Callable[P, T]:
-    """Mark a function of captions whose result is its results for parts of the captions, joined.
+    """Mark a function that may be called for parts of the captions.
 
-    Such a function can also read captions that do not fit into memory.
+    The joined results for the parts must equal the result for all captions.
+
+    A marked function can also read captions that do not fit into memory.
     """
     EACH_CAPTION.add(how)
     return how
@@ -68,11 +71,12 @@ def each_caption(how: Callable[P, T]) -> Callable[P, T]:
 _SEPARATOR = "\0"  # a control character at which str.split does not split
 _BATCH = 50_000  # captions split at once: bounds the memory of the temporary list of words
 _BLOCK = 1 << 20  # running words rewritten at once: bounds the memory of their places
-_MARKUP = re.compile(r"<[^<>\s]*>")
+_SUMMED = 1 << 13  # captions summed at once, so that their numbers stay in a core's cache
+_MARKUP = re.compile(rf"<[^<>\s{_SEPARATOR}]*>")
 # What files contain where a caption is missing, without punctuation ("N/A", "#n/a", "None.").
 _MISSING = frozenset({"nan", "none", "null", "nil", "na", "undefined"})
-# More letters and digits than any of these texts has
-_TOO_LONG = re.compile(r"(?:[\W_]*[^\W_]){10}")
+_LONGEST = max(map(len, _MISSING))
+_TOO_LONG = re.compile(rf"(?:[\W_]*[^\W_]){{{_LONGEST + 1}}}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +104,11 @@ class Captions(ReadCache):
     ) -> Captions:
         """Split texts at white space.
 
-        ``images`` (N,) has the row of each caption's image, ascending; if left out, each caption
-        has an image of its own.
+        ``images`` (N,) has the image row of each caption, in ascending order. By default each
+        caption has its own image.
         """
-        index: dict[str, int] = {_SEPARATOR: 0}
+        numbers = itertools.count()
+        index = defaultdict(numbers.__next__, {_SEPARATOR: next(numbers)})
         parts = [_split(texts[i : i + _BATCH], index) for i in range(0, len(texts), _BATCH)]
         flat = np.concatenate([part for part in parts if len(part)] or [np.empty(0, np.int32)])
         del parts
@@ -133,7 +138,7 @@ class Captions(ReadCache):
         return tuple(self.text(i) for i in range(first, last))
 
     def text(self, row: int) -> str:
-        """One caption, its words joined by single blanks."""
+        """One caption as text, with single blanks between words."""
         return " ".join(self.words(row))
 
     @cached_property
@@ -142,18 +147,18 @@ class Captions(ReadCache):
 
     @cached_property
     def counts(self) -> IntArray:
-        """(V,) number of times each distinct word occurs."""
+        """(V,): how often each distinct word occurs."""
         return np.bincount(self.tokens, minlength=len(self.types))
 
     @cached_property
     def positions(self) -> IntArray:
-        """(N,) 0 for the first caption of an image, 1 for its second, and so on."""
+        """(N,): 0 for the first caption of an image, 1 for the second caption, and so on."""
         first = np.searchsorted(self.image_rows, self.image_rows, side="left")
         return np.arange(len(self)) - first
 
     @cached_property
     def identities(self) -> IntArray:
-        """(N,) a number for each caption; captions with the same words have the same number."""
+        """(N,): a number for each caption. Captions with the same words have the same number."""
         index: dict[bytes, int] = {}
         raw, width = self.tokens.tobytes(), self.tokens.itemsize
         bounds = (self.starts * width).tolist()
@@ -164,18 +169,18 @@ class Captions(ReadCache):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of words, order and images: equal columns have equal digests."""
+        """SHA-256 (hex) of words, order and images. Equal columns have equal digests."""
         sha = hashlib.sha256("\n".join(self.types).encode("utf-8", "surrogatepass"))
         for column in (self.tokens, self.starts, self.image_rows):
             add_numbers(sha, column)
         return sha.hexdigest()
 
     def blocks(self) -> Iterator[Captions]:
-        """The captions in blocks that fit into memory, each of whole images."""
+        """The captions in blocks that fit into memory and never split an image."""
         yield self
 
     def by_block(self, change: Callable[[Captions], Captions]) -> Captions:
-        """The captions after a change of each block."""
+        """Change the captions block by block."""
         return change(self)
 
     @property
@@ -188,26 +193,40 @@ class Captions(ReadCache):
         return bool((words == words[:1]).all())
 
     def with_texts(self, texts: Mapping[int, str]) -> Captions:
-        """The captions with other texts at some rows."""
+        """The captions, in which some rows have other texts."""
         every = [texts.get(row) or self.text(row) for row in range(len(self))]
         return Captions.from_texts(every, self.image_rows)
 
     def mentions(self, words: Iterable[str]) -> BoolArray:
-        """(N,) whether each caption contains at least one of the words."""
+        """(N,) flags: true for captions that contain at least one of the words."""
         wanted = frozenset(words)
         hit = np.array([word in wanted for word in self.types], dtype=bool)
         return self._flag_captions(hit[self.tokens] if len(self.types) else np.empty(0, bool))
 
     def _flag_captions(self, flags: BoolArray) -> BoolArray:
-        """(N,) whether any word of each caption has its flag set."""
+        """(N,) flags: true for captions that contain a flagged word."""
         hits = np.zeros(len(self), bool)
         worded = self.lengths > 0  # reduceat knows no empty slices
         if worded.any():
             hits[worded] = np.logical_or.reduceat(flags, self.starts[:-1][worded])
         return hits
 
+    def totals(self, values: IntArray | BoolArray) -> IntArray:
+        """(N,) for each caption the sum of the values of its words, given each distinct word's.
+
+        Example:
+            >>> Captions.from_texts(["a dog", "a", ""]).totals(np.array([1, 10])).tolist()
+            [11, 1, 0]
+        """
+        totals = np.empty(len(self), np.int64)
+        for first in range(0, len(self), _SUMMED):
+            starts = self.starts[first : first + _SUMMED + 1]
+            sums = offsets(values[self.tokens[starts[0] : starts[-1]]])[starts - starts[0]]
+            totals[first : first + _SUMMED] = np.diff(sums)
+        return totals
+
     def take(self, rows: IntArray | BoolArray) -> Captions:
-        """The captions at the given rows (indices or a mask), unused words dropped."""
+        """The captions at some rows (indices or a mask), without unused words."""
         lengths = self.lengths[rows]
         if rows.dtype == bool:
             tokens = self.tokens[np.repeat(rows, self.lengths)]
@@ -218,7 +237,7 @@ class Captions(ReadCache):
     def of_images_at(self, place: IntArray) -> Captions:
         """The captions of some images, in memory.
 
-        ``place`` has the new row of each image, below 0 for images that are left out.
+        ``place`` has the new row of each image, or a number below 0 if the image is left out.
         """
         retained, tokens, first = place[self.image_rows] >= 0, [np.empty(0, np.int32)], 0
         for block in self.blocks():
@@ -229,15 +248,15 @@ class Captions(ReadCache):
         return Captions(self.types, np.concatenate(tokens), starts, rows).compact()
 
     def position(self, k: int) -> Captions:
-        """The k-th caption (from 0) of every image that has that many."""
+        """The k-th caption (from 0) of every image that has more than k captions."""
         return self.take(self.positions == k)
 
     def in_turn(self, k: int) -> IntArray:
-        """(M,) the row of the k-th caption (from 0) of each of M images.
+        """(M,): the row of the k-th caption (from 0) of each of M images.
 
-        An image with fewer captions begins again with its first caption. So every position has all
-        images, since attackers learn more from more images, and a maximum or a skew is larger in
-        fewer images.
+        If an image has fewer captions, counting begins again with its first caption. So every
+        position has all images. This matters because attackers learn more from more images, and
+        because a maximum or a skew is larger in fewer images.
 
         Example:
             >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
@@ -249,13 +268,11 @@ class Captions(ReadCache):
 
     @property
     def n_in_turn(self) -> int:
-        """How many captions all positions have together; see :meth:`in_turn`."""
+        """The total number of captions at all positions; see :meth:`in_turn`."""
         return (int(self.positions.max(initial=-1)) + 1) * int((self.positions == 0).sum())
 
     def by_position(self, most: int) -> Iterator[Captions]:
-        """One caption of every image, then another of every image, and so on, ``most`` at most.
-
-        See :meth:`in_turn` for images with fewer captions than others.
+        """One caption of every image, then a second one of every image, up to ``most`` captions.
 
         Example:
             >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
@@ -266,7 +283,7 @@ class Captions(ReadCache):
         return (self.take(self.in_turn(k)) for k in range(min(most, known)))
 
     def compact(self) -> Captions:
-        """The same captions without words that no caption uses, in order of first use."""
+        """The same captions, without unused words and with words in the order of first use."""
         first = np.full(len(self.types), len(self.tokens))
         first[self.tokens[::-1]] = np.arange(len(self.tokens))[::-1]  # the last assignment stays
         used = np.flatnonzero(first < len(self.tokens))
@@ -279,9 +296,9 @@ class Captions(ReadCache):
         return Captions(types, renumber[self.tokens], self.starts, self.image_rows)
 
     def rewrite(self, rule: Callable[[str], Sequence[str]]) -> Captions:
-        """Replace every word by zero or more words, by ``rule``.
+        """Replace every word by the words that ``rule`` returns, which may be none.
 
-        The rule is called once per distinct word.
+        The rule is called only once for each distinct word.
 
         Example:
             >>> shout = Captions.from_texts(["a dog"]).rewrite(lambda w: [w.upper(), "!"])
@@ -302,7 +319,7 @@ class Captions(ReadCache):
             renumber[retained] = flat
             tokens = renumber[self.tokens]
             remaining = tokens >= 0
-            starts = offsets(remaining)[self.starts]
+            starts = self.starts - np.searchsorted(np.flatnonzero(~remaining), self.starts)
             return Captions(tuple(index), tokens[remaining], starts, self.image_rows)
         first = offsets(sizes)[:-1]
         blocks = np.split(self.tokens, range(_BLOCK, len(self.tokens), _BLOCK))
@@ -311,7 +328,7 @@ class Captions(ReadCache):
         return Captions(tuple(index), tokens, starts, self.image_rows)
 
     def join(self, phrases: Iterable[str]) -> Captions:
-        """Make one word of every occurrence of a phrase ("hot dog"), the longest first.
+        """Join every occurrence of a phrase ("hot dog") to one word, longer phrases first.
 
         Example:
             >>> Captions.from_texts(["a hot dog stand"]).join(["hot dog"]).words(0)
@@ -329,9 +346,9 @@ class Captions(ReadCache):
         return self._join_places([phrase for phrase, _ in occurrences], starts)
 
     def _places(self, phrases: Iterable[str]) -> list[tuple[list[str], IntArray]]:
-        """The places of each phrase of two words or more; the longest phrases come first.
+        """The positions of each phrase of two or more words, longest phrases first.
 
-        Positions are looked up by the phrase's first word; most words begin no phrase.
+        Positions are looked up by the first word of the phrase, since most words begin no phrase.
         """
         index = {word: i for i, word in enumerate(self.types)}
         split = sorted((p.split(" ") for p in phrases if " " in p), key=len, reverse=True)
@@ -350,7 +367,7 @@ class Captions(ReadCache):
         return occurrences
 
     def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
-        """The places in ``begins`` where the whole phrase follows within the same caption."""
+        """The positions in ``begins`` where the whole phrase follows in the same caption."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]
@@ -360,7 +377,7 @@ class Captions(ReadCache):
     def _join_places(
         self, phrases: Sequence[Sequence[str]], places: Sequence[IntArray]
     ) -> Captions:
-        """Captions with each phrase replaced by one new word at its places."""
+        """Replace each phrase at its positions by one new word."""
         if not phrases:
             return self
         tokens = self.tokens.copy()
@@ -375,13 +392,12 @@ class Captions(ReadCache):
 
 
 def add_numbers(sha: _Hash, column: IntArray | Int32Array) -> None:
-    """Add a column of numbers to a hash."""
     for start in range(0, len(column), _BLOCK):
         sha.update(column[start : start + _BLOCK].astype("<i8").tobytes())
 
 
 def cut(text: str, longest: int) -> str:
-    """The whole words within the first ``longest`` characters; a longer first word is cut.
+    """The whole words within the first ``longest`` characters. A longer first word is cut.
 
     Example:
         >>> cut("a long caption", 9), cut("aaaa", 3)
@@ -395,10 +411,10 @@ def cut(text: str, longest: int) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a raw caption is empty of content; used for annotators and models alike.
+    """Whether a raw caption has no content, by the same rule for annotators and models.
 
-    A caption is blank if it is empty, white space, punctuation without a letter or digit, only
-    words in angle brackets (``<unk>``), or a missing value (NaN, None, null, N/A).
+    A caption is blank if it is empty or a missing value (NaN, None, null, N/A), or if it has only
+    white space, signs without a letter or digit, or words in angle brackets (``<unk>``).
 
     Example:
         >>> [is_blank(text) for text in ("", " . ", "<unk> <unk>", "NaN", "None.", "n/a")]
@@ -414,8 +430,14 @@ def is_blank(text: str) -> bool:
     return len(text) < 80 and "".join(filter(str.isalnum, plain)).casefold() in _MISSING
 
 
+def may_be_blank(captions: Captions) -> BoolArray:
+    """(N,) False for captions with more letters and digits than :func:`is_blank` permits."""
+    letters = ["<" not in word and sum(map(str.isalnum, word)) for word in captions.types]
+    return captions.totals(np.array(letters, np.int64)) <= _LONGEST
+
+
 def offsets(lengths: IntArray | Int32Array | BoolArray) -> IntArray:
-    """(N + 1,) the starts of ragged rows of the given lengths, and the end of the last row.
+    """(N + 1,): the positions where rows of given lengths start, and where the last row ends.
 
     Example:
         >>> offsets(np.array([2, 0, 3])).tolist()
@@ -461,19 +483,17 @@ def dense_ranks(codes: IntArray | Int32Array) -> IntArray:
     return (np.cumsum(used) - 1)[codes]
 
 
-def _split(texts: Sequence[str], index: dict[str, int]) -> Int32Array:
-    """Word numbers of a batch of texts, a 0 after each; new words are added to ``index``."""
+def _split(texts: Sequence[str], index: Mapping[str, int]) -> Int32Array:
+    """Word numbers of a batch of texts, a 0 after each; ``index`` numbers new words."""
     joined = f" {_SEPARATOR} ".join([*texts, ""])
     if joined.count(_SEPARATOR) > len(texts):
         joined = f" {_SEPARATOR} ".join([*(t.replace(_SEPARATOR, " ") for t in texts), ""])
     words = joined.split()
-    for word in dict.fromkeys(words):
-        index.setdefault(word, len(index))
     return np.fromiter(map(index.__getitem__, words), np.int32, len(words))
 
 
 def _without_overlaps(begins: IntArray, width: int) -> IntArray:
-    """Drop occurrences that overlap the last retained one ("a b a b a" has one "a b a")."""
+    """Drop occurrences that overlap the last kept occurrence ("a b a b a" has one "a b a")."""
     if len(begins) < 2 or (np.diff(begins) >= width).all():
         return begins
     retained = [int(begins[0])]

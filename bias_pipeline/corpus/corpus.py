@@ -1,4 +1,4 @@
-"""What is scored: images with their groups, and the captions that annotators and a model wrote."""
+"""Defines the corpus: images, their groups, and captions by annotators and by a model."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
-from bias_pipeline.corpus.captions import Captions, ReadCache
+from bias_pipeline.corpus.captions import Captions, ReadCache, add_numbers
 from bias_pipeline.corpus.image_ids import sorting_order
 from bias_pipeline.corpus.object_names import is_odd
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.records import (
     LONGEST,
     RecordColumns,
-    StockCaption,
     collapse_repeated,
-    read_texts,
+    read_captions,
 )
 from bias_pipeline.corpus.records import Record as Record
 from bias_pipeline.errors import DataError, inflect
@@ -45,9 +44,9 @@ class Grouping:
 
     Attributes:
         names: the K group names.
-        codes: (N,) int64, index into ``names``; below 0 for images of no group: ``UNSURE`` where
-            annotators could not tell the group, else ``NO_GROUP``.
-        strata: raw label to number of images that carry it, for images of no group.
+        codes: (N,) int64, the index into ``names``. It is below 0 for images of no group:
+            ``UNSURE`` if annotators could not tell the group, else ``NO_GROUP``.
+        strata: for images of no group, how many images have each raw label.
     """
 
     names: tuple[str, ...]
@@ -56,12 +55,12 @@ class Grouping:
 
     @property
     def labelled(self) -> BoolArray:
-        """(N,) images that belong to a group."""
+        """(N,) flags: true for images that belong to a group."""
         return self.codes >= 0
 
     @property
     def unsure(self) -> BoolArray:
-        """(N,) True for images whose group annotators could not tell.
+        """(N,) flags: true for images whose group annotators could not tell.
 
         Example:
             >>> Grouping(("male", "female"), np.array([0, NO_GROUP, UNSURE]), {}).unsure.tolist()
@@ -71,7 +70,7 @@ class Grouping:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of images by group name, without images of no group.
+        """The number of images of each group, by name.
 
         Example:
             >>> Grouping(("male", "female"), np.array([0, -1, 1, 1]), {}).sizes
@@ -83,52 +82,52 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class Corpus(ReadCache, Sequence[Record]):
-    """Images in the order of their ids, as columns; indexing gives :class:`Record` views.
+    """Images in the order of their ids, as columns. Indexing gives :class:`Record` views.
 
-    The order of the input never matters: two corpora of the same images are equal column by
-    column and have the same digest.
+    The order of the input never matters. Two corpora of the same images are equal column by column
+    and have the same digest.
 
     Attributes:
         dataset: the data set's name.
         captioner: the captioner's name.
         ids: the N canonical ids, ascending.
-        model: the captioner's captions, at most one an image.
-        human: the captions annotators wrote, any number an image.
-        marked: (C,) flags of the human captions that their file marks as describing nothing; empty
-            if it marks none. Not part of the digest.
+        model: the captioner's captions, at most one per image.
+        human: the annotators' captions, any number per image.
+        marked: (C,) flags: true for human captions that are marked in their file as describing
+            nothing. Empty if none are marked. Not part of the digest.
         groupings: the images' groups, by attribute name.
-        objects: the objects of each image, by the data set's names; None for an image whose objects
-            are unknown, and None as a whole if no image's objects are known.
-        objects_file: the user's own file of objects, in which few names may be unknown; empty: no
-            such file, and any number of names may be unknown. Not part of the digest.
-        pictures: the images' pictures; None if the data set has no pictures.
+        objects: the objects of each image, under the data set's names. An image whose objects are
+            unknown has None. If no objects are known at all, the attribute is None.
+        objects_file: the user's own file of objects, in which only few names may be unknown. Empty:
+            there is no such file, and any number of names may be unknown. Not part of the digest.
+        pictures: the pictures of the images, or None if the data set has no pictures.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
-        notes: what readers of the result must know of how files were read.
-        prompts: the distinct prompts that the captioner's file has beside its captions; not part of
+        notes: what readers of the result must know about how files were read.
+        prompts: the distinct prompts that the captioner's file has besides captions. Not part of
             the digest.
-        file_share: the share of the labelled images that the captioner's file is about; not part of
-            the digest.
-        file: the user's own file from which the captions were read, else empty; not part of the
+        file_share: the share of labelled images that the captioner's file covers. Not part of the
             digest.
-        blank_counts: side to (N,) int64, how many of each image's captions were blank
-            (:func:`~bias_pipeline.corpus.captions.is_blank`); they are absent.
+        file: the user's own file from which captions were read, else empty. Not part of the digest.
+        blank_counts: by side, (N,) int64: how many captions of each image were blank and left out
+            (:func:`~bias_pipeline.corpus.captions.is_blank`).
         declined: (N,) int64, how many of the captioner's captions of each image declined to
-            describe it and are absent; empty if none declined.
+            describe it and were left out. Empty if none declined.
         samples: if the captioner wrote several captions of each image, a corpus for each further
             caption.
-        edits: captions of edits of the pictures, such as crops: a corpus for each further edit.
-            Only metrics of sets of pictures read edits.
-        tables: name to rows that transforms write about their work; not part of the digest.
-        shown_under: the terms under which the pictures may be shown to others; empty: they may not.
-            Not part of the digest.
-        picture_ids: the picture of each of the N records, where several records share a picture (a
-            record for each utterance); such records stay in one part of a split and are resampled
-            together. None: each record has its own picture.
-        set_ids: for each of the N images, its set of pictures that differ only in a person's group;
-            empty for an image in no set; None if there are no sets.
+        edits: captions of edited pictures, such as crops, with one corpus for each edit. Only
+            metrics of sets of pictures use them.
+        tables: by name, table rows in which transforms record their changes. Not part of the
+            digest.
+        shown_under: the terms under which the pictures may be shown to others. Empty: pictures may
+            not be shown. Not part of the digest.
+        picture_ids: the picture of each of N records, if several records share a picture (one
+            record per utterance). Records of one picture stay in one part of a split and are
+            resampled together. None: each record has its own picture.
+        set_ids: for each of N images, the set of pictures that differ only in a person's group.
+            Empty for an image in no set. None if there are no sets.
     """
 
     dataset: str
@@ -172,24 +171,24 @@ class Corpus(ReadCache, Sequence[Record]):
         objects_file: str = "",
         blank_limit: float = BLANK_LIMIT,
     ) -> Corpus:
-        """Sort records by id, check them and turn them into columns.
+        """Sort records by id, check the records, and turn them into columns.
 
-        A blank caption counts as absent on both sides. The image of a blank caption is not
-        described, so coverage falls and no metric rewards silence. Blanks are counted and noted. A
-        caption of more than 10,000 characters is cut after the last whole word within them.
+        Blank captions of both sides are left out. An image whose only caption is blank is then not
+        described, so coverage falls and no metric rewards silence. Blank captions are counted and
+        noted. Captions of more than 10,000 characters are cut after the last whole word.
 
         Args:
-            records: the images, in the order of the captioner's file; if they are columns, no id
-                occurs twice.
+            records: the images, in the order of the captioner's file. In columns no id may occur
+                twice.
             dataset: the data set's name.
             captioner: the captioner's name.
-            groups: attribute name to (group names, label map).
+            groups: group names and label map, by attribute name.
             vocabulary: the captioner's published vocabulary.
             trained_on_reference: see the class.
             notes: see the class.
             file: see the class.
             objects_file: see the class.
-            blank_limit: the share of a side's captions, in [0, 1], above which blanks are refused.
+            blank_limit: the largest accepted share of blank captions of a side, in [0, 1].
 
         Raises:
             DataError: on no records, two different records of one id, an unknown label, or too
@@ -205,18 +204,17 @@ class Corpus(ReadCache, Sequence[Record]):
             none = "no images; its files list none of the chosen part"
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: {none}")
         order = sorting_order(columns.ids)
+        model, human = (read_captions(columns, side, order) for side in SIDES)
+        n_cut = model.n_cut + human.n_cut
         if order != list(range(len(order))):
             columns = columns.take(order)
-        model, human = (read_texts(columns, side) for side in SIDES)
-        n_cut = model.n_cut + human.n_cut
-        marked = np.array([isinstance(text, StockCaption) for text in human.texts], bool)
         pictures, nobody = columns.picture_ids or (), [None] * len(order)
         corpus = cls(
             dataset=dataset,
             captioner=captioner,
             ids=tuple(columns.ids),
-            model=Captions.from_texts(model.texts, model.rows),
-            human=Captions.from_texts(human.texts, human.rows),
+            model=model.captions,
+            human=human.captions,
             groupings={
                 name: _grouping(columns.labels.get(name, nobody), tuple(names), labels)
                 for name, (names, labels) in groups.items()
@@ -231,7 +229,7 @@ class Corpus(ReadCache, Sequence[Record]):
             notes=(*notes, *repeated, *cut_note(n_cut)),
             file=file,
             objects_file=objects_file,
-            marked=marked if marked.any() else np.empty(0, bool),
+            marked=human.marked if human.marked.any() else np.empty(0, bool),
             blank_counts={"model": model.blanks, "human": human.blanks},
             picture_ids=tuple(pictures[row] or image for row, image in enumerate(columns.ids))
             if any(pictures)
@@ -241,7 +239,7 @@ class Corpus(ReadCache, Sequence[Record]):
         return corpus.noting_blanks(blank_limit)
 
     def noting_blanks(self, limit: float) -> Corpus:
-        """The same corpus with notes on blanks; a share of blanks above ``limit`` is refused."""
+        """The corpus with notes on blank captions. A share above ``limit`` raises an error."""
         notes = [note for side in SIDES for note in _check_blanks(self, side, limit)]
         return replace(self, notes=(*self.notes, *notes))
 
@@ -283,30 +281,30 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @property
     def each_sample(self) -> tuple[Corpus, ...]:
-        """A corpus for each of the captioner's samples; this corpus alone if it is the only one."""
+        """One corpus for each of the captioner's samples, or only this corpus."""
         return (replace(self, samples=()), *self.samples) if self.samples else (self,)
 
     @property
     def blanks(self) -> dict[str, int]:
-        """How many captions of each side were blank, by side."""
+        """How many captions were blank, by side."""
         return {side: int(counts.sum()) for side, counts in self.blank_counts.items()}
 
     def absent_share(self, side: str) -> float:
-        """Share of a side's captions that were blank or declined, in [0, 1]; 0 without captions."""
+        """The share of a side's captions that were blank or declined; 0 without captions."""
         absent = self.blanks.get(side, 0) + (int(self.declined.sum()) if side == "model" else 0)
         return absent / (absent + len(self.side(side))) if absent else 0.0
 
     def rewrite(self, sides: Mapping[str, Captions]) -> Corpus:
-        """The same corpus with other captions on the named sides."""
+        """The same corpus, in which some sides have other captions."""
         human = sides.get("human", self.human)
         marked = self.marked if human is self.human else np.empty(0, bool)
         return replace(self, model=sides.get("model", self.model), human=human, marked=marked)
 
     def take(self, rows: IntArray) -> Corpus:
-        """The same corpus with some of its images, in memory; strata are counted as before.
+        """The corpus with only some images, in memory. Counts of ``strata`` do not change.
 
         Args:
-            rows: (M,) their places, ascending.
+            rows: (M,) the indices of the images, ascending.
         """
         if len(rows) == len(self) and self.in_memory:
             return self
@@ -333,7 +331,7 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def images_by_object(self) -> Mapping[str, int]:
-        """How many images have each object, by the object's name."""
+        """By object name, how many images have the object."""
         counts: Counter[str] = Counter()
         for names, n in Counter(self.objects or ()).items():  # many images have the same objects
             for name in names or ():
@@ -342,12 +340,12 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def keys(self) -> UIntArray:
-        """(N,) a hash of each picture's id, so a draw for one picture does not depend on others."""
+        """(N,): a hash of each picture id, so draws for one picture do not depend on others."""
         return _keys_of(self.picture_ids or self.ids)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of everything that is scored, independent of the input's order."""
+        """SHA-256 (hex) of everything that is scored, whatever the order of the input."""
         sha = hashlib.sha256()
         for first in range(0, len(self), _AT_ONCE):
             ids = "\n".join(self.ids[first : first + _AT_ONCE])
@@ -356,7 +354,7 @@ class Corpus(ReadCache, Sequence[Record]):
         sha.update(self.human.compact().digest.encode())
         for name in sorted(self.groupings):
             sha.update(f"{name}:{self.groupings[name].names}".encode())
-            sha.update(self.groupings[name].codes.astype("<i8").tobytes())
+            add_numbers(sha, self.groupings[name].codes)
         words = None if self.vocabulary is None else sorted(self.vocabulary)
         sha.update(f"[{_written_objects(self.objects)}, {json.dumps(words)}]".encode())
         # The meaning of an odd name depends on the other names
@@ -380,14 +378,17 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def reference(self) -> str:
-        """SHA-256 (hex) of all with which captioners are compared, without captioners' captions."""
+        """SHA-256 (hex) of everything except what the captioner wrote."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=(), edits=())
         return replace(people, blank_counts={}).digest
 
 
 def _written_objects(objects: Sequence[frozenset[str] | None] | None) -> str:
-    """The objects of all images as JSON: null without objects, [] for unknown objects."""
+    """The objects of all images as JSON.
+
+    An image without objects has null, unknown objects are [].
+    """
     if objects is None:
         return "null"
     written = {
@@ -422,7 +423,7 @@ def _keys_of(ids: Sequence[str]) -> UIntArray:
 
 
 def _blanks_by_group(corpus: Corpus, side: str) -> str:
-    """How many images of each group have a blank caption, if the corpus has one attribute."""
+    """A text on how many images of each group have a blank caption, if there is one attribute."""
     if len(corpus.groupings) != 1:
         return ""
     (grouping,) = corpus.groupings.values()
@@ -445,7 +446,8 @@ def grouping_of(
 ) -> Grouping:
     """The groups of N images.
 
-    ``written`` has the distinct labels, ``numbers`` (N,) the place in it of each image's label.
+    ``written`` has the distinct labels, and ``numbers`` (N,) has the index of each image's label in
+    ``written``.
     """
     codes = np.full(len(written), NO_GROUP, np.int64)
     for number, value in enumerate(written):

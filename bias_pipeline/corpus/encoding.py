@@ -1,4 +1,4 @@
-"""Text that was read in another encoding than it was written in (mojibake)."""
+"""Repairs text that was written in one encoding and read in another (mojibake)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMNANTS = (
 def without_mojibake(text: str) -> str:
     """The intended text, if UTF-8 was read as CP1252, Latin-1, CP437 or MacRoman.
 
-    Text that was misread several times is mended, too. Other text stays as it is.
+    Text that was misread several times is repaired too. Other text does not change.
 
     Example:
         >>> without_mojibake("the cafÃ© isnâ€™t open"), without_mojibake("eug├¿ne")
@@ -38,7 +38,7 @@ def without_mojibake(text: str) -> str:
 
 
 def without_half_pairs(text: str) -> str:
-    """The text with each pair of surrogates as one character, and each half pair as U+FFFD."""
+    """The text, in which surrogate pairs become one character and half pairs become U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -46,7 +46,7 @@ def without_half_pairs(text: str) -> str:
 
 @cache
 def plain_name_of(text: str) -> str:
-    """A name in NFC, without mojibake and invisible signs.
+    """A name in Unicode NFC, without mojibake and invisible characters.
 
     Example:
         >>> plain_name_of("MÃ¤nnlich"), plain_name_of("male" + chr(0x200B))

@@ -1,4 +1,4 @@
-"""Labels that people gave to some of the images that a machine labelled."""
+"""Labels that people gave to some of the machine-labelled images."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ class GoldLabels:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of everything in these gold labels that decides scores."""
+        """A hash of everything in the gold labels on which scores depend."""
         content = [self.attribute, self.groups, sorted(self.unsure), sorted(self.others)]
         text = json.dumps([*content, self.chances], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def labels_in(self, corpus: Corpus) -> tuple[IntArray, IntArray, Float64Array]:
-        """(n,) the rows of images with gold labels, the labels, and the chances of being drawn.
+        """(n,) arrays for images with gold labels: rows, labels, and chances of being drawn.
 
-        A label is the number of a group, K if people cannot tell, K + 1 for any other.
+        A label is the index of a group, K if people cannot tell the group, and K + 1 for any other
+        label.
         """
         names = corpus.groupings[self.attribute].names
         number = {name: code for code, name in enumerate(names)}

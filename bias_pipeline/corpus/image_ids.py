@@ -1,4 +1,4 @@
-"""Ids of images; files write them differently: as file names, paths or bare numbers."""
+"""Brings image ids to one form. Files write ids as file names, paths or numbers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:([,.'\u2019_ \u00a0\u2009\u202f])\d{3})(?:\1
 
 
 def canonical_id(raw: object) -> str:
-    """The one form of an image id: digits without leading zeros, text without mojibake.
+    """The standard form of an image id: digits without leading zeros, or text without mojibake.
 
-    So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Systems write
-    accents in names of files differently (NFC, NFD); canonical ids are in NFC and have no invisible
-    signs.
+    So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Operating systems
+    write accents in file names differently (NFC, NFD). Canonical ids are in NFC and have no
+    invisible characters.
 
     Example:
         >>> canonical_id("000042") == canonical_id(42) == "42"
@@ -61,7 +61,7 @@ def canonical_id(raw: object) -> str:
 
 
 def plain_ids(raw: Sequence[object]) -> list[str] | None:
-    """The canonical forms of ids that are all whole numbers or all digits; None for other ids.
+    """Canonical ids if all raw ids are whole numbers, or if all are digits; otherwise None.
 
     Example:
         >>> plain_ids([42, 7]), plain_ids(["000042", "0"]), plain_ids(["42.jpg"])
@@ -86,13 +86,13 @@ def _check_whole(text: str, power: re.Match[str]) -> None:
 
 
 def id_key(identifier: str) -> tuple[int, int, str]:
-    """A sort key of canonical ids: first numbers by value, then all other texts."""
+    """A sort key for canonical ids. Numbers come first, by value, then all other texts."""
     numeric = identifier.isascii() and identifier.isdigit()
     return (0, len(identifier), identifier) if numeric else (1, 0, identifier)
 
 
 def sorting_order(identifiers: Sequence[str]) -> list[int]:
-    """The places of ids in the order of :func:`id_key`.
+    """The indices that sort ids by :func:`id_key`.
 
     Example:
         >>> sorting_order(["10", "9", "8"]), sorting_order(["a", "10", "9"])
@@ -106,13 +106,13 @@ def sorting_order(identifiers: Sequence[str]) -> list[int]:
 
 
 def are_digits(identifiers: Collection[str]) -> bool:
-    """Whether there are ids, and all of them are digits."""
+    """Whether all ids consist of digits; false without ids."""
     together = "".join(identifiers)
     return together.isascii() and together.isdigit() and all(identifiers)
 
 
 class NumberedIds(Sequence[str]):
-    """Ids that are whole numbers, ascending, in a tenth of the memory of their texts.
+    """Ids that are whole numbers in ascending order. Texts would need ten times the memory.
 
     Example:
         >>> ids = NumberedIds(np.array([7, 42]))
@@ -145,7 +145,7 @@ class NumberedIds(Sequence[str]):
 def short_id(identifier: str) -> str:
     """The image id in a file name, a path, a URL or a number such as "42.0".
 
-    Other ids stay as they are.
+    Other ids do not change.
 
     Example:
         >>> short_id("val2014/COCO_val2014_000000000042.jpg"), short_id("000000000139.png")
@@ -173,7 +173,7 @@ def short_id(identifier: str) -> str:
 
 
 def short_ids(identifiers: Sequence[str]) -> list[str]:
-    """The :func:`short_id` of each id; fast for names of files with numbers.
+    """The :func:`short_id` of each id, which is fast for numbered file names.
 
     Example:
         >>> short_ids(["000042.jpg", "7.jpg"]), short_ids(["000042.jpg", "a"])
@@ -187,7 +187,7 @@ def short_ids(identifiers: Sequence[str]) -> list[str]:
 
 
 def _as_number(identifier: str) -> str:
-    """The digits of an id that is a number in another notation; empty for other ids."""
+    """The digits of an id that is a number in another notation, or empty for other ids."""
     if number := _WHOLE.fullmatch(identifier) or _AS_TEXT.fullmatch(identifier):
         return number[1]
     power = _POWER.fullmatch(identifier)
@@ -198,7 +198,7 @@ def _as_number(identifier: str) -> str:
 
 
 def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
-    """Map each long id to its short form; None if short forms would not be distinct.
+    """Map each long id to its short form, or None if two ids would have the same short form.
 
     Example:
         >>> short_forms([["42", "7"], ["000042.jpg", "7.jpg"]])
@@ -222,7 +222,7 @@ def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
 def _without_separators(
     files: Collection[Collection[str]], forms: Mapping[str, str]
 ) -> dict[str, str]:
-    """Map each id with separators of thousands to its number, if another file has this number."""
+    """Map ids such as "1,234" to numbers without separators, if another file has the number."""
     written = [
         {i: canonical_id(re.sub(r"\D", "", i)) for i in ids if _THOUSANDS.fullmatch(i)}
         for ids in files
@@ -248,7 +248,7 @@ def _without_separators(
 
 
 def reading_notes(short: Mapping[str, str]) -> list[str]:
-    """How ids were read, with an example of a file name and an example of a number.
+    """A note on how ids were read, with a file name and a number as examples.
 
     Example:
         >>> reading_notes({"42.jpg": "42", "1,097": "1097"})[1]

@@ -1,4 +1,4 @@
-"""How word lists of another language compare with English lists, on captions of the same images."""
+"""Compares word lists in another language with English lists, on captions of the same images."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Compared = Mapping[Field, Annotated[float, Range(low=-1, high=1)]]
 
 @dataclass(frozen=True)
 class ListCheck(Configurable):
-    """What ``data check_lists`` measured on human captions of the same images in both languages.
+    """The result of the command ``data check_lists`` on human captions in both languages.
 
     Attributes:
-        words: digest of the lists that were checked.
+        words: digest of the checked lists.
         images: how many images both languages describe.
-        leak: share of images whose group an attacker guesses from masked captions of equally many
-            words.
-        wrong: share of captions with a wrong group among captions that name a group.
+        leak: share of images whose group an attacker guesses from masked captions with the same
+            number of words.
+        wrong: among captions that name a group, the share that name a wrong group.
 
     Raises:
         UsageError: if a comparison lacks a number.
@@ -48,7 +48,7 @@ class ListCheck(Configurable):
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """``passed`` if neither number can be worse than the English number by over 2 points.
+        """``passed`` if neither number can be more than 2 points worse than the English number.
 
         Example:
             >>> same = {"lists": 0.56, "english": 0.56, "low": -0.01, "high": 0.01}

@@ -1,7 +1,7 @@
-"""Names of objects: COCO's 80 categories, and the category that a program's label means.
+"""Maps labels that programs give to objects to COCO's 80 categories.
 
-A label is mapped to a category by its name: numbers differ between label sets. COCO's ids and
-supercategories are facts; the nouns are ours.
+A label is mapped by its name, since numbers differ between label sets. COCO's ids and
+supercategories are facts; we chose the nouns.
 """
 
 from __future__ import annotations
@@ -148,9 +148,11 @@ MOST_UNKNOWN = 0.1  # the share of objects of unknown names above which a file i
 
 
 def plain_label(text: str) -> str:
-    """A label as words; of several synonyms the first. Empty for a label that is no category.
+    """A label as words. If the label lists synonyms, only the first one is returned.
 
-    ImageNet's labels list synonyms with commas, other lists join words with ``_``.
+    For a label that is no category, the result is empty.
+
+    Labels of ImageNet separate synonyms by commas. Other lists join words with ``_``.
 
     Example:
         >>> plain_label("motor scooter, scooter"), plain_label("Traffic_light"), plain_label("N/A")
@@ -160,18 +162,18 @@ def plain_label(text: str) -> str:
 
 
 def _as_words(text: str) -> str:
-    """A label in lower case with single blanks; empty if it stands for no category."""
+    """A label in lower case with single blanks, or empty if the label means no category."""
     words = " ".join(text.lower().replace("_", " ").split())
     return "" if words in _NOTHING else words
 
 
 def _letters(name: str) -> str:
-    """A name's letters and digits alone, in lower case."""
+    """Only the letters and digits of a name, in lower case."""
     return "".join(sign for sign in name.casefold() if sign.isalnum())
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """The letters of a name, of its possible singular, and of its possible plural."""
+    """The letters of a name, of the possible singular, and of the possible plural."""
     letters = _letters(name)
     yield letters
     for ending, single in _PLURALS:
@@ -183,9 +185,9 @@ def _spellings(name: str) -> Iterator[str]:
 class ObjectNames:
     """Finds the known name that a name in a file means.
 
-    A known name means itself. Otherwise case, blanks, hyphens, other signs, and singular or plural
-    do not matter. After that, names of other lists stand for COCO's categories. A name that could
-    mean two known names means neither.
+    A known name means itself. For other names, case, blanks, hyphens, other signs, and singular or
+    plural do not matter. If no known name fits, names from other lists are mapped to COCO's
+    categories. A name that could mean two known names means neither.
 
     Example:
         >>> names = ObjectNames(["couch", "hot dog", "person"])
@@ -203,13 +205,13 @@ class ObjectNames:
         self._add(_PEOPLE, {self.meaning_of(PERSON)})
 
     def _add(self, names: Iterable[str], meanings: set[str | None]) -> None:
-        """Give meanings to names that have no meaning yet, if the meaning is unique."""
+        """Add meanings for names that have no meaning yet, if the meaning is unique."""
         for name in names if len(meanings) == 1 else ():
             if (meaning := next(iter(meanings))) and self.meaning_of(name) is None:
                 self._meanings[_letters(name)] = meaning
 
     def meaning_of(self, name: str) -> str | None:
-        """The name that a name means; None if it is unknown, or stands for no object."""
+        """The known name that a name means, or None if the name is unknown or means no object."""
         if name in self._names:
             return name
         return next((self._meanings[s] for s in _spellings(name) if s in self._meanings), None)
@@ -219,7 +221,7 @@ COCO_NAMES = ObjectNames(CATEGORIES)
 
 
 def coco_name(name: str) -> str:
-    """COCO's name for an object; the name itself if COCO does not have the object.
+    """COCO's name for an object, or the name itself if COCO does not have the object.
 
     Example:
         >>> coco_name("Aeroplane"), coco_name("hat")
@@ -229,14 +231,14 @@ def coco_name(name: str) -> str:
 
 
 def is_odd(name: str) -> bool:
-    """Whether a name in a file may stand for a known name that is written in another way."""
+    """Whether a name in a file may be another spelling of a known name."""
     known = name in CATEGORIES or COCO_NAMES.meaning_of(name) is None
     return not (known and name == _as_words(name))
 
 
 @dataclass(frozen=True)
 class ObjectsRead:
-    """Which known names the names of a data set's objects were taken for."""
+    """The known names to which the object names of a data set were mapped."""
 
     # Name to how many images have it; without excluded names and names for no object
     images: Mapping[str, int]
@@ -246,7 +248,7 @@ class ObjectsRead:
     def match(
         cls, names: Iterable[str], images: Mapping[str, int], excluded: Iterable[str] = ()
     ) -> ObjectsRead:
-        """Find what a data set's names of objects mean among known names.
+        """Find the known names for the object names of a data set.
 
         Example:
             >>> images = {"Couch": 3, "sky": 1, "N/A": 9, "Woman": 9}
@@ -268,7 +270,7 @@ class ObjectsRead:
 
     @property
     def unknown_share(self) -> float:
-        """The share of objects with unknown names, in [0, 1]; an object counts once per image."""
+        """The share of objects with unknown names, in [0, 1]. An object counts once per image."""
         total = sum(self.images.values())
         return sum(self.images[name] for name in self.unknown) / total if total else 0.0
 
@@ -276,7 +278,7 @@ class ObjectsRead:
         return sorted(names, key=lambda name: (-self.images[name], name))
 
     def fault(self, tasks: str) -> str:
-        """A message on objects with unknown names and their most frequent names; possibly empty."""
+        """A message on unknown object names, with the most frequent ones; may be empty."""
         unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""
@@ -287,7 +289,7 @@ class ObjectsRead:
         return f"{number}, since {tasks} has no task of such a name: {often}{most}"
 
     def note_on_renamed(self) -> str:
-        """Which names were taken for other names; empty if there are none."""
+        """A note on names that were read as other names, or an empty text."""
         others = self._by_frequency(name for name in self.meanings if name != self.meanings[name])
         names = ", ".join(f"{_quote(name)} is {self.meanings[name]}" for name in others[:_SHOWN])
         further = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
@@ -295,12 +297,11 @@ class ObjectsRead:
 
 
 def _quote(name: str) -> str:
-    """A name in a sentence."""
     return repr(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
 
 
 def coco_number(label: str) -> int | None:
-    """COCO's own number of a label, 1 to 90; None if COCO has no such category.
+    """COCO's own number of a label, 1 to 90, or None if COCO has no such category.
 
     Example:
         >>> coco_number("Person"), coco_number("diningtable"), coco_number("sofa")

@@ -1,4 +1,4 @@
-"""The pictures of a corpus: files, annotated regions and edits."""
+"""Defines the pictures of a corpus: files, annotated regions and edits."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PAINTED = 2  # raise it whenever the same edit paints over other pixels
 
 @dataclass(frozen=True)
 class Region:
-    """An object in a picture and its place, as in COCO's instances.
+    """An object and its region in a picture, as in COCO's instances.
 
     Attributes:
-        category: such as ``person``.
+        category: the name of the object, such as ``person``.
         box: left and upper edge, width and height, in pixels of the annotated picture.
-        size: height and width of the annotated picture; the picture that is read may be
-            scaled. (0, 0): the size of the picture's file.
-        polygons: outlines x1, y1, x2, y2, ...; empty where there are none.
-        counts: run lengths of a mask as COCO's tools write them; empty where there is none.
-        score: how certain a detector was, in [0, 1]; 1 for annotations by hand.
+        size: height and width of the annotated picture. The picture that is read may be scaled. (0,
+            0) means the size of the picture file.
+        polygons: outlines x1, y1, x2, y2, ...; empty without outlines.
+        counts: run lengths of a mask in the format of COCO's tools; empty without a mask.
+        score: how certain a detector was, in [0, 1]. Annotations by hand have 1.
     """
 
     category: str
@@ -43,14 +43,14 @@ class Region:
 
     @property
     def has_outline(self) -> bool:
-        """Whether there is an outline or mask, not only a box."""
+        """Whether the region has an outline or a mask, not only a box."""
         return bool(self.polygons or self.counts)
 
     @property
     def is_outside(self) -> bool:
         """Whether the region lies outside the picture; False if the picture's size is unknown.
 
-        A mask (run lengths) is always inside.
+        A region with a mask is always inside.
 
         Example:
             >>> [Region("person", (left, 0, 2, 2), (4, 4)).is_outside for left in (-2, -1, 3, 4)]
@@ -88,28 +88,28 @@ class Drawing(Protocol):
     """A picture that is drawn when it is read.
 
     Attributes:
-        digest: of everything that decides its pixels.
+        digest: digest of everything on which the pixels depend.
     """
 
     @property
     def digest(self) -> str: ...  # noqa: D102
 
     def draw(self, side: int) -> Drawn:
-        """A square of ``side`` x ``side`` pixels, the same each time."""
+        """Draw a square of ``side`` x ``side`` pixels, which is the same at each call."""
 
 
 class Edit(Protocol):
     """A change that is made to pictures when they are read.
 
     Attributes:
-        spec: everything that decides the edit, as plain data.
+        spec: everything on which the edit depends, as plain data.
     """
 
     @property
     def spec(self) -> Mapping[str, object]: ...  # noqa: D102
 
     def apply(self, drawn: Drawn) -> Pixels:
-        """The changed pixels; the input stays as it is."""
+        """The changed pixels. The input does not change."""
 
     def hides(self, category: str) -> bool:
         """Whether the edit makes objects of this category invisible."""
@@ -117,7 +117,7 @@ class Edit(Protocol):
 
 @dataclass(frozen=True)
 class MissingPicture:
-    """A picture whose file is missing; only its annotated regions are known."""
+    """A picture whose file is missing. Only the annotated regions are known."""
 
 
 Picture: TypeAlias = Path | Drawing | MissingPicture
@@ -125,13 +125,13 @@ Picture: TypeAlias = Path | Drawing | MissingPicture
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Pictures of N images, read only when needed.
+    """The pictures of N images, which are read only when they are needed.
 
     Attributes:
         files: N paths, drawings or missing pictures; None for an image without a picture.
-        regions: N tuples of annotated regions, None for a file without annotations; None if no file
-            has any. Drawings bring their own.
-        edits: applied in this order whenever a picture is read.
+        regions: N tuples of annotated regions, or None for a file without annotations. None if no
+            file has annotations. Drawings have their own regions.
+        edits: edits that are applied in this order whenever a picture is read.
 
     Example:
         >>> pictures = Pictures((Path("1.jpg"), None))
@@ -149,7 +149,7 @@ class Pictures:
         files: Sequence[Picture | None],
         regions: Sequence[tuple[Region, ...] | None] = (),
     ) -> Pictures | None:
-        """The pictures of a data set; None if no image has one."""
+        """The pictures of a data set, or None if no image has one."""
         known = tuple(regions) if any(item is not None for item in regions) else None
         return cls(tuple(files), known) if any(item is not None for item in files) else None
 
@@ -157,13 +157,13 @@ class Pictures:
         return len(self.files)
 
     def take(self, rows: IntArray) -> Pictures:
-        """The pictures of some images, in that order."""
+        """The pictures of some images, in the order of ``rows``."""
         chosen = rows.tolist()
         regions = None if self.regions is None else tuple(self.regions[row] for row in chosen)
         return Pictures(tuple(self.files[row] for row in chosen), regions, self.edits)
 
     def regions_of(self, row: int) -> tuple[Region, ...] | None:
-        """The annotated regions of a file, None if it was not annotated."""
+        """The annotated regions of a file, or None if the file was not annotated."""
         return None if self.regions is None else self.regions[row]
 
     def with_edit(self, edit: Edit) -> Pictures:
@@ -172,12 +172,12 @@ class Pictures:
 
     @property
     def present(self) -> BoolArray:
-        """(N,) whether each image has a picture, on disk or elsewhere."""
+        """(N,) flags: true for images that have a picture, on disk or elsewhere."""
         return np.array([file is not None for file in self.files], bool)
 
     @cached_property
     def contents(self) -> tuple[str | None, ...]:
-        """SHA-256 (hex) of each picture; None for a picture that is not on disk."""
+        """SHA-256 (hex) of each picture, or None for a picture that is not on disk."""
         files = [file for file in self.files if isinstance(file, Path)]
         read = dict(zip(files, digests_of(files), strict=True))
         return tuple(
@@ -187,7 +187,7 @@ class Pictures:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of pictures, regions and edits, in order; folders do not count."""
+        """SHA-256 (hex) of pictures, regions and edits, in order. Folders play no part."""
         text = "\n".join(content or "-" for content in self.contents)
         if self.regions is not None:
             text += f"\nregions {_PAINTED} {self.regions!r}"
@@ -197,15 +197,18 @@ class Pictures:
 
     @cached_property
     def pixels_digest(self) -> str:
-        """SHA-256 (hex) of everything that decides the pixels; only edits read regions."""
+        """SHA-256 (hex) of everything on which the pixels depend."""
         return self.digest if self.edits else replace(self, regions=None).digest
 
     def digest_of_row(self, row: int) -> str:
-        """SHA-256 (hex) of everything that decides how one picture looks."""
+        """SHA-256 (hex) of everything on which the look of one picture depends."""
         return self.take(np.array([row])).pixels_digest
 
     def copies(self) -> Iterator[IntArray]:
-        """The rows of each set of equal files; a file is read only if another file has its size."""
+        """The rows of each set of equal files.
+
+        A file is read only if another file has the same size.
+        """
         sized: dict[int, list[int]] = {}
         for row, path in enumerate(self.files):
             if isinstance(path, Path) and path.is_file():

@@ -1,4 +1,4 @@
-"""The captions and labels that attackers get, and the predictions that they make."""
+"""Defines the captions and labels that attackers read, and the predictions of attackers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bias_pipeline.corpus.pictures import Pictures
 
 @dataclass(frozen=True, eq=False)
 class LabelledCaptions:
-    """Captions, at most one for each image, with the labels that an attacker must guess."""
+    """Captions (at most one per image) and the labels that an attacker must guess."""
 
     name: str  # what the captions are, such as `model` or `human:0`
     captions: Captions  # N captions
@@ -38,7 +38,7 @@ class LabelledCaptions:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of captions and labels; names and pictures do not count."""
+        """SHA-256 (hex) of captions and labels. Names and pictures play no part."""
         sha = hashlib.sha256(self.captions.digest.encode())
         sha.update(f"{self.labels.shape} {self.n_classes}".encode())
         sha.update(np.ascontiguousarray(self.labels, dtype="<i8").tobytes())
@@ -47,7 +47,7 @@ class LabelledCaptions:
 
 @dataclass(frozen=True)
 class Training:
-    """How the attackers behind predictions were trained, for the manifest of a result."""
+    """How attackers were trained, as recorded in the manifest of a result."""
 
     trained: int = 0  # attackers that were trained for these predictions
     cached: int = 0  # attackers whose predictions were in the cache
@@ -85,7 +85,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What attackers predicted for their test captions, one block per seed."""
+    """The predictions of attackers for test captions, with one block per seed."""
 
     name: str  # name of the `LabelledCaptions` that attackers were trained on
     seeds: tuple[int, ...]  # the S seeds
@@ -101,7 +101,6 @@ class Predictions:
         return zip(self.images, self.truth, self.probs, strict=True)
 
     def of_first_seed(self) -> Predictions:
-        """The predictions of the first seed."""
         return replace(
             self,
             seeds=self.seeds[:1],
@@ -112,7 +111,7 @@ class Predictions:
 
     @classmethod
     def of_all_seeds(cls, parts: Sequence[Predictions]) -> Predictions:
-        """Predictions of the same kind on different seeds, joined."""
+        """Join predictions of the same kind for different seeds."""
         return cls(
             name=parts[0].name,
             seeds=tuple(seed for one in parts for seed in one.seeds),

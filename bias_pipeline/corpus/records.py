@@ -1,16 +1,16 @@
-"""An image's record, and how records are cleaned before they become columns."""
+"""Defines the record of an image, and cleans records before they become columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bias_pipeline.array_types import IntArray
-from bias_pipeline.corpus.captions import cut, is_blank
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.captions import Captions, ReadCache, cut, is_blank, may_be_blank
 from bias_pipeline.corpus.pictures import Picture, Region
 from bias_pipeline.errors import DataError, inflect
 
@@ -19,7 +19,7 @@ LONGEST = 10_000  # characters of a caption that are read
 
 
 class StockCaption(str):
-    """A caption about which its file says that it describes nothing."""
+    """A caption that its file marks as describing nothing."""
 
     __slots__ = ()
 
@@ -30,14 +30,16 @@ class Record:
 
     Attributes:
         id: canonical, see :func:`~bias_pipeline.corpus.image_ids.canonical_id`.
-        model: the captioner's caption, None if it wrote none.
-        human: the captions annotators wrote, possibly none.
-        labels: attribute name to raw label, as the data set writes it.
+        model: the captioner's caption, or None without a caption.
+        human: the annotators' captions; there may be none.
+        labels: by attribute name, the raw label in the data set.
         objects: the objects in the image by task name, None if unknown.
-        image: where the picture is, or what draws it; None if there is none.
-        regions: the annotated regions of the picture, None if it was not annotated.
-        picture_id: the picture that this record shares with others; empty if it has its own.
-        set_id: the set of pictures that differ in a person's group alone; empty if it is in none.
+        image: the file of the picture, or an object that draws the picture, or None.
+        regions: the annotated regions of the picture, or None without annotation.
+        picture_id: the picture that this record shares with other records; empty if it has its own
+            picture.
+        set_id: the set of pictures that differ only in a person's group; empty if the picture is in
+            no set.
     """
 
     id: str
@@ -52,13 +54,13 @@ class Record:
 
 
 @dataclass(frozen=True)
-class RecordColumns:
+class RecordColumns(ReadCache):
     """N records as columns.
 
     Attributes:
-        labels: attribute name to the N raw labels, None for images without a label.
-        objects: None if the objects of all images are unknown. Each later column is None, too, if
-            no record has a value for it.
+        labels: by attribute name, N raw labels; None for images without a label.
+        objects: the objects of each image, or None if all are unknown. Each later column is also
+            None if no record has a value for the column.
     """
 
     ids: Sequence[str]
@@ -93,13 +95,17 @@ class RecordColumns:
         return [text for text in self.model if text is not None]
 
     def rows(self, side: str) -> IntArray:
-        """The record of each caption that :meth:`texts` returns."""
+        """For each caption that :meth:`texts` returns, the index of its record."""
         if side == "human":
             return np.repeat(np.arange(len(self.ids)), np.array([*map(len, self.human)], np.int64))
         return np.flatnonzero([text is not None for text in self.model])
 
+    def captions(self, side: str) -> Captions:
+        """The captions that :meth:`texts` returns, as numbered words."""
+        return Captions.from_texts(self.texts(side), self.rows(side))
+
     def take(self, order: Sequence[int]) -> RecordColumns:
-        """The records in another order, or some of them."""
+        """Some of the records, or the records in another order."""
 
         def taken_rows(column: Sequence[T]) -> list[T]:
             return [column[row] for row in order]
@@ -118,7 +124,7 @@ class RecordColumns:
 
 
 def collapse_repeated(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
-    """Collapse equal duplicates with a note; refuse different duplicates."""
+    """Merge equal duplicates with a note. Different duplicates raise an error."""
     rows = list(records)
     if len({record.id for record in rows}) == len(rows):
         return rows, []
@@ -140,24 +146,37 @@ def collapse_repeated(records: Iterable[Record], dataset: str) -> tuple[list[Rec
     return list(by_id.values()), [note] if repeated else []
 
 
-class ReadTexts(NamedTuple):
+class ReadCaptions(NamedTuple):
     """The captions of one side that are not blank."""
 
-    texts: list[str]
-    rows: IntArray  # the row of each caption's image
+    captions: Captions
+    marked: BoolArray  # (C,) captions that their file marks as describing nothing
     blanks: IntArray  # (N,) how many blank captions each image had
     n_cut: int  # how many captions were cut because they were too long
 
 
-def read_texts(columns: RecordColumns, side: str) -> ReadTexts:
-    """The captions of one side that are not blank; captions that are too long are cut."""
-    texts, rows = columns.texts(side), columns.rows(side)
-    blank = {text for text in set(texts) if is_blank(text)}
-    flags = np.array([text in blank for text in texts] if blank else np.zeros(len(texts)), bool)
-    blanks = np.bincount(rows[flags], minlength=len(columns.ids))
-    if blank:
-        texts, rows = [text for text in texts if text not in blank], rows[~flags]
-    n_cut = sum(map(LONGEST.__lt__, map(len, texts)))
-    if n_cut:
-        texts = [text if len(text) <= LONGEST else cut(text, LONGEST) for text in texts]
-    return ReadTexts(texts, rows, blanks, n_cut)
+def read_captions(columns: RecordColumns, side: str, order: Sequence[int]) -> ReadCaptions:
+    """The captions of one side that are not blank; captions that are too long are cut.
+
+    ``order`` (N,) has the record of each image.
+    """
+    captions, texts = columns.read(RecordColumns.captions, side), columns.texts(side)
+    perhaps = np.flatnonzero(may_be_blank(captions)).tolist()
+    blank = {text for text in {texts[row] for row in perhaps} if is_blank(text)}
+    flags = np.zeros(len(texts), bool)
+    flags[[row for row in perhaps if texts[row] in blank]] = True
+    long = [row for row, n in enumerate(map(len, texts)) if n > LONGEST and not flags[row]]
+    if long:
+        for row in long:
+            texts[row] = cut(texts[row], LONGEST)
+        captions = Captions.from_texts(texts, captions.image_rows)
+    stock = StockCaption in set(map(type, texts))
+    marked = np.array([stock and isinstance(text, StockCaption) for text in texts], bool)
+    place = np.argsort(order)
+    images = place[captions.image_rows]
+    retained = np.argsort(images, kind="stable")
+    retained = retained[~flags[retained]]
+    blanks = np.bincount(images[flags], minlength=len(order))
+    if not np.array_equal(retained, np.arange(len(texts))):
+        captions = replace(captions, image_rows=images).take(retained)
+    return ReadCaptions(captions, marked[retained], blanks, len(long))

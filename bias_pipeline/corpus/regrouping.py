@@ -1,8 +1,9 @@
 """Makes groups from other groups: products of two attributes, large groups, redrawn labels.
 
-For an intersection, such as male-light, the data set is read once for each attribute; an image with
-a group of each attribute belongs to the product of the two groups. Labels drawn anew at given rates
-err more often than the labels that they replace.
+For an intersection of attributes, with groups such as male-light, the data set is read once for
+each attribute. An image that has a group of each attribute belongs to the product of both groups.
+Labels can also be replaced at random with given rates. Then the labels contain more errors than
+before.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ FEWEST = 100
 class Intersection(Attribute):
     """The product of two attributes, as ``attribute=[gender,race]``.
 
-    A group of the product has no words of its own: ``words`` join the words of the parts' groups,
-    so that masking replaces both. A caption names a group of the product if it names a group of
+    A group of the product has no words of its own. ``words`` contains the words of both parts, so
+    that masking replaces all of them. A caption names a group of the product if it names a group of
     each part; a caption that names a group of only one part names no group of the product.
     """
 
@@ -39,7 +40,7 @@ class Intersection(Attribute):
     min_images: Count = FEWEST  # how many images every group of the product must have; ours
 
     def __post_init__(self) -> None:
-        """Check that the parts are two attributes, with words of one language."""
+        """Check that the parts are two attributes with words in one language."""
         first, second = self.pair
         if first.name == second.name:
             raise UsageError(f"attribute=[{first.name},{second.name}]: name two attributes")
@@ -55,7 +56,7 @@ class Intersection(Attribute):
         object.__setattr__(self, "groups", groups)
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """What counts as naming a group of each attribute; a caption must name both groups."""
+        """The words that name a group of each attribute. A caption must name both groups."""
         return tuple(naming for part in self.pair for naming in part.namings(preset))
 
     @property
@@ -79,7 +80,7 @@ def scored_corpus(
 
 
 def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
-    """A corpus of the images that both corpora have, with the groups of the product."""
+    """A corpus of the images in both corpora, with the groups of the product."""
     first, second = corpora
     place = {identifier: row for row, identifier in enumerate(second.ids)}
     rows = np.array([row for row, i in enumerate(first.ids) if i in place], np.int64)
@@ -111,8 +112,8 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
 def cross_attributes(parts: Sequence[Grouping]) -> Grouping:
     """The groups of two attributes together.
 
-    Images without a group of both are strata. An image is unsure if one of its two labels is
-    unsure.
+    Images that lack a group of one attribute belong to no group. An image is unsure if one of its
+    two labels is unsure.
     """
     first, second = parts
     known = (first.codes >= 0) & (second.codes >= 0)
@@ -142,7 +143,7 @@ def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
 
 
 def with_attributes(corpus: Corpus, others: Mapping[str, Corpus]) -> Corpus:
-    """A corpus with the groups of more attributes."""
+    """Add the groups of further attributes to a corpus."""
     return replace(
         corpus,
         groupings={
@@ -167,10 +168,10 @@ FEWEST_OF_SEVERAL = 20
 
 
 def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
-    """A corpus whose small groups are removed (their images become strata), with a note.
+    """A corpus without small groups, with a note. Images of small groups then belong to no group.
 
-    If fewer than two groups have twenty images, ten images are enough. The corpus is unchanged if
-    fewer than two groups would remain.
+    A group needs twenty images, or ten if fewer than two groups have twenty. If fewer than two
+    groups would remain, the corpus does not change.
     """
     grouping = corpus.groupings[attribute]
     sizes = np.array(list(grouping.sizes.values()))
@@ -190,7 +191,7 @@ def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
 
 
 def _keep_groups(grouping: Grouping, groups: IntArray) -> Grouping:
-    """A grouping with some of its groups; images of the others are counted as strata."""
+    """A grouping with only some of its groups; images of other groups have no group."""
     place = np.full(len(grouping.names), NO_GROUP, np.int64)
     place[groups] = np.arange(len(groups))
     codes = np.where(grouping.labelled, place[grouping.codes], grouping.codes)
@@ -207,7 +208,7 @@ _ROUNDED = 0.002  # how far the shares of a table may be from 1
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """How often labels of an attribute err."""
+    """How often labels of an attribute are wrong."""
 
     attribute: str  # the attribute's name
     # Group to the share of its images, in [0, 1], with a wrong label; every other group is then
@@ -217,7 +218,7 @@ class LabelNoise:
 
     @classmethod
     def from_rates(cls, attribute: Attribute, rates: ErrorRates) -> LabelNoise:
-        """The label noise for rates that a user gave, after checks.
+        """Check the rates that a user gave, and return the label noise.
 
         Example:
             >>> gender = Attribute("gender", ("male", "female"), {}, {})
@@ -266,10 +267,10 @@ class LabelNoise:
         return rate
 
     def redrawn(self, corpus: Corpus, draw: int) -> Corpus:
-        """The corpus with new labels, drawn as if only the new labels contained errors.
+        """The corpus with new labels, drawn as if the present labels were true.
 
-        Labels err independently of each other and of captions. An image whose drawn label is none
-        of the corpus's groups belongs to no group.
+        Errors are independent of each other and of captions. If a drawn label is none of the
+        corpus's groups, the image belongs to no group.
         """
         grouping = corpus.groupings[self.attribute]
         words = random_words("label noise", draw, corpus.read(_record_keys))
@@ -286,7 +287,7 @@ class LabelNoise:
         )
 
     def _ends(self, names: tuple[str, ...]) -> Float64Array:
-        """(K, K) for each group, where each label's part of [0, 1) ends."""
+        """(K, K): for each group, the upper end of each label's part of [0, 1)."""
         wrong = self.wrong_shares(names)
         shares = np.zeros((len(names), len(names)))
         for row, group in enumerate(names):
@@ -301,5 +302,5 @@ class LabelNoise:
 
 
 def _record_keys(corpus: Corpus) -> UIntArray:
-    """(N,) a hash of each record's id, since each person in a picture has a label."""
+    """(N,): a hash of each record id, since each person in a picture has a label."""
     return hash_ids(corpus.ids)

@@ -1,10 +1,10 @@
-"""The images from which an attacker learns, and the images on which it is scored.
+"""Draws the images from which an attacker learns, and the images on which it is tested.
 
-An attacker must not learn from an image and be tested on its copy. Two images are copies if
-annotators wrote the same captions for both (at least two different captions), or if their pictures
-are the same files or have the same ``picture_id``. One caption in common is not enough, since many
-pictures of a surfer get the same five words. Captions that more than ten images share do not count
-either, since they are set phrases.
+An attacker must not learn from an image and be tested on a copy of the image. Two images are copies
+if annotators wrote the same captions for both (at least two different captions), or if their
+pictures are equal files or have the same ``picture_id``. One common caption is not enough, since
+many pictures of a surfer get the same five words. Captions that more than ten images share are
+ignored as set phrases.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.captions import Captions, offsets
@@ -33,13 +32,13 @@ _MOST_IMAGES = 10  # images that may share captions and still count as copies
 
 @dataclass(frozen=True)
 class Copies:
-    """Images that are copies of others."""
+    """The images that are copies of other images."""
 
     images: int  # how many of the drawn images are copies
     together: bool  # whether each is in the same part as its original
 
     def note(self) -> str:
-        """A sentence for readers of the result; empty without copies."""
+        """A sentence for readers of the result, or an empty text without copies."""
         if not self.images:
             return ""
         placement = (
@@ -55,7 +54,7 @@ NO_COPIES = Copies(0, together=True)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One draw: the image rows to train on and the image rows to test on, as drawn."""
+    """One split: the rows of the images for training and of the images for testing."""
 
     seed: int  # the seed of the draw and of the attackers trained on it
     train: IntArray  # rows of the corpus
@@ -67,6 +66,8 @@ class Split:
     balanced: bool
     copies: Copies = NO_COPIES  # copies among the drawn images
     whole_test: bool = False  # whether the test part is not cut
+    # The last table's images, labels and positions: most tables of a run have the same images
+    _selected: list[IntArray] = field(default_factory=list, init=False, repr=False)
 
     def notes(self) -> list[str]:
         """Sentences for readers of the result."""
@@ -76,23 +77,29 @@ class Split:
         return [*filter(None, [self.copies.note(), warning])]
 
     def select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
-        """Train and test positions within a table of labelled captions.
+        """The positions of training and test captions in a table of labelled captions.
 
-        An image's part does not depend on the rest of the table: the same seed tests the same
+        The part of an image does not depend on the rest of the table. So a seed tests the same
         images on both sides and for all captioners. Groups are balanced again within the table.
-        ``images`` (N,) is the corpus row of each caption, each image at most once, and ``labels``
-        (N,) the class.
+        ``images`` (N,) has the corpus row of each caption, where each image occurs at most once.
+        ``labels`` (N,) has the class.
         """
+        known = self._selected and all(map(np.array_equal, self._selected[:2], (images, labels)))
+        if not known:
+            self._selected[:] = images, labels, *self._select(images, labels)
+        return self._selected[2], self._selected[3]
+
+    def _select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         train, test = (_positions(part, images) for part in (self.train, self.test))
         tested = test if self.whole_test else self._balance(test, labels)
         return _ascending(self._balance(train, labels)), _ascending(tested)
 
     def select_validation(self, images: IntArray, labels: IntArray) -> IntArray:
-        """Validation positions within a table; :meth:`select` gives train and test positions."""
+        """The positions of validation captions in a table of labelled captions."""
         return _ascending(self._balance(_positions(self.validation, images), labels))
 
     def with_fewer(self, share: float) -> Split:
-        """The same test images, and every (1 / share)-th training image of each group.
+        """The same test images, but only every (1 / share)-th training image of each group.
 
         Example:
             >>> rows = np.arange(6)
@@ -124,11 +131,11 @@ class Split:
 
 
 class SplitRule(Configurable, ABC):
-    """How splits are drawn."""
+    """A rule by which splits are drawn."""
 
     @abstractmethod
     def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
-        """Splits over all images that belong to a group of the attribute, seed by seed."""
+        """For each seed, split all images that belong to a group of the attribute."""
 
     def check_trains(self) -> None:
         return
@@ -153,9 +160,11 @@ def rows_by_group(corpus: Corpus, attribute: str) -> dict[str, IntArray]:
 
 
 def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """The seeds of ``seeds=``: a list as given, or for a number n the first n published seeds.
+    """The seeds that ``seeds=`` means.
 
-    After the ten seeds of the published runs come 1235, 1236 and so on.
+    A list is used as it is; a number n means the first n published seeds.
+
+    The ten seeds of the published runs are followed by 1235, 1236 and so on.
 
     Example:
         >>> seeds_of(3), seeds_of([7, 8])
@@ -177,7 +186,7 @@ def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def seeds_in(splits: Sequence[Split]) -> tuple[int, ...]:
-    """The seeds of splits, each once, in order; several folds share a seed."""
+    """The seeds of splits, each once and in order. Several folds may have the same seed."""
     return tuple(dict.fromkeys(split.seed for split in splits))
 
 
@@ -187,14 +196,15 @@ def with_fewer_images(splits: Sequence[Split], share: float) -> list[Split]:
 
 
 def every_image_tested(splits: Sequence[Split]) -> bool:
-    """Whether a seed has several folds that are tested, as in cross-fitting."""
+    """Whether some seed has several tested folds, as in cross-fitting."""
     return len(splits) > len(seeds_in(splits))
 
 
 def reunite_copies(part: IntArray, first: IntArray) -> IntArray:
-    """The parts, after every copy was moved into the part of its original.
+    """Move every copy into the part of its original.
 
-    ``part`` (N,) is -1 for images that are not drawn; ``first`` (N,) is from :func:`originals`.
+    ``part`` (N,) is -1 for images that are not drawn; ``first`` (N,) is the result of
+    :func:`originals`.
     """
     drawn = np.flatnonzero(part >= 0)
     _, leader, which = np.unique(first[drawn], return_index=True, return_inverse=True)
@@ -204,14 +214,14 @@ def reunite_copies(part: IntArray, first: IntArray) -> IntArray:
 
 
 def _ascending(positions: IntArray) -> IntArray:
-    """Distinct positions in order; marking them is faster than sorting."""
+    """Distinct positions in order. Marking positions is faster than sorting them."""
     chosen = np.zeros(positions.max(initial=-1) + 1, bool)
     chosen[positions] = True
     return np.flatnonzero(chosen)
 
 
 def _positions(rows: IntArray, images: IntArray) -> IntArray:
-    """Indices in ``images`` of the given rows, in the order of ``rows``, without absent rows."""
+    """The positions of ``rows`` in ``images``, without absent rows."""
     place = np.full(max(rows.max(initial=0), images.max(initial=0)) + 1, -1, np.int64)
     place[images] = np.arange(len(images))
     positions = place[rows]
@@ -219,11 +229,13 @@ def _positions(rows: IntArray, images: IntArray) -> IntArray:
 
 
 def originals(corpus: Corpus) -> IntArray:
-    """(N,) for each image, the first image of which it is a copy, or itself; read-only."""
+    """(N,): the first image that each image is a copy of, or the image itself; read-only."""
     return corpus.read(_originals)
 
 
 def _originals(corpus: Corpus) -> IntArray:
+    from scipy import sparse  # imported here, since reports need no scipy
+
     pairs = [
         (copies[0], row)
         for copies in (
@@ -244,7 +256,7 @@ def _originals(corpus: Corpus) -> IntArray:
 
 
 def _same_ids(pictures: Sequence[str]) -> Iterator[IntArray]:
-    """Rows of each picture that several records share."""
+    """For each picture that several records share, the rows of these records."""
     _, which, counts = np.unique(pictures, return_inverse=True, return_counts=True)
     order = np.argsort(which, kind="stable")
     for rows in np.split(order, np.cumsum(counts)[:-1]):
@@ -253,7 +265,7 @@ def _same_ids(pictures: Sequence[str]) -> Iterator[IntArray]:
 
 
 def _same_captions(captions: Captions) -> Iterator[IntArray]:
-    """Rows of images with the same captions in any order, each set of two images or more."""
+    """Sets of two or more images that have the same captions in any order."""
     images, starts, counts = np.unique(captions.image_rows, return_index=True, return_counts=True)
     for count in np.unique(counts[counts >= _FEWEST_TEXTS]):
         chosen = counts == count
@@ -264,7 +276,7 @@ def _same_captions(captions: Captions) -> Iterator[IntArray]:
 
 
 def _rows_of_equal_keys(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
-    """Each set of two or more (M,) ``rows`` with equal (M, C) ``keys``."""
+    """Sets of two or more ``rows`` (M,) that have equal ``keys`` (M, C)."""
     _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")
     for alike in np.split(rows[order], np.cumsum(counts)[:-1]):

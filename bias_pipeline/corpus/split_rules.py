@@ -1,7 +1,7 @@
-"""Rules by which images are split: hold-out, a first run on some of the images, cross-fitting.
+"""Rules by which images are split (hold-out, cross-fitting), and the limit on images.
 
-A hold-out tests a share of the images. Under cross-fitting every image is tested once in each
-repetition, by attackers that never saw it.
+A hold-out tests a share of the images. Under cross-fitting, every image is tested once for each
+seed, by attackers that never saw the image.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ _TEST, _VALIDATION, _TRAIN = range(3)
 
 @dataclass(frozen=True)
 class HoldOut(SplitRule):
-    """One split for each seed: a share of the images is tested, attackers learn from the rest.
+    """One split for each seed. A share of images is tested, and attackers learn from the others.
 
     Attributes:
-        test_share: share of each group that is tested, in (0, 1]; with 1 nothing can be learnt.
-        validation_share: share of each group kept for validation, in [0, 1).
-        balanced: cut every group to the size of the smallest.
-        order: ``hashed`` draws an image by its id and the seed alone, so captioners that lack a
-            few images still share the split; ``file`` pops images at random from the captioner's
-            own file, as the published LIC code does (so with the same seed every captioner gets a
-            different split).
-        together: keep copies of an image together (:func:`~bias_pipeline.corpus.split.originals`)
-            in one part; otherwise attackers are tested on images that they memorised (ours).
-            Without copies a split is the same either way. Copies are separated, with a note, where
-            a group would be left without test or training images. Ignored where ``order`` is
-            ``file``, since the published code does not look for copies.
+        test_share: share of each group that is tested, in (0, 1]. With 1, no images are left to
+            learn from.
+        validation_share: share of each group that is kept for validation, in [0, 1).
+        balanced: whether every group is cut to the size of the smallest group.
+        order: ``hashed`` draws each image by its id and the seed only, so captioners that lack a
+            few images still have the same split. ``file`` takes images at random from the
+            captioner's own file, as the published LIC code does. Then captioners get different
+            splits for the same seed.
+        together: whether copies of an image (:func:`~bias_pipeline.corpus.split.originals`) stay in
+            one part. Otherwise attackers are tested on images that they memorised (ours). Without
+            copies this changes nothing. Copies are separated, with a note, if a group would have no
+            test or training images. The setting is ignored if ``order`` is ``file``, since the
+            published code does not look for copies.
     """
 
     test_share: PositiveShare = 0.1
@@ -79,7 +80,7 @@ class HoldOut(SplitRule):
         return 0 <= self.validation_share < 1 - self.test_share
 
     def check_trains(self) -> None:
-        """Refuse a test share that leaves no images to learn from."""
+        """Raise an error if the test share leaves no images to learn from."""
         if not self.trains:
             raise UsageError(
                 f"split.test_share={self.test_share} leaves no images to train on; choose less "
@@ -133,7 +134,7 @@ def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed
 
 
 def _draw_from_file(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed: int) -> Split:
-    """Draw in the order of the published code: each group's training set, then the test sets."""
+    """Draw in the order of the published code: first the groups' training sets, then test sets."""
     generator = random.Random(seed)  # noqa: S311 - the published draws, not a secret
     pools = [group[np.argsort(corpus.source_order[group])].tolist() for group in groups]
     smallest = min(len(pool) for pool in pools)
@@ -159,12 +160,12 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 
 
 def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
-    """A corpus of at most ``limit`` images that belong to a group and have a caption.
+    """A corpus of at most ``limit`` images. Each image belongs to a group and has a caption.
 
-    Ids alone decide which images these are. So they are the same for all seeds, and for all
-    captioners that describe the same images, and a lower limit gives a subset. Sets of pictures are
-    drawn whole, by their names. The data set's name contains the limit, so every row, table and run
-    shows it.
+    Which images are kept depends only on ids. So all seeds, and all captioners that describe the
+    same images, use the same images. A lower limit gives a subset. Sets of pictures are kept or
+    left out as a whole, by their names. The name of the data set contains the limit, so that every
+    row, table and run shows it.
 
     Args:
         corpus: what is read.
@@ -214,7 +215,7 @@ def limit_images(corpus: Corpus, limit: int | None) -> Corpus:
 
 
 def _first_drawn(corpus: Corpus, rows: IntArray, limit: int) -> IntArray:
-    """At most ``limit`` of the rows; a set of pictures is drawn whole."""
+    """At most ``limit`` of the rows. A set of pictures is drawn as a whole."""
     sets = corpus.set_ids or ("",) * len(corpus)
     keys = corpus.keys.copy()
     keys[[name != "" for name in sets]] = hash_ids([name for name in sets if name])
@@ -238,19 +239,21 @@ Folds = Annotated[int, Range(low=2, high=1000)]
 
 @dataclass(frozen=True)
 class CrossFit(SplitRule):
-    """K folds for each seed: each fold is tested by attackers that learn from the others (ours).
+    """K folds for each seed.
 
-    An image's fold follows from its id and the seed alone, so both sides and all captioners have
+    Each fold is tested by attackers that learn from the other folds (ours).
+
+    The fold of an image depends only on the id and the seed. So both sides and all captioners have
     the same folds. A hold-out tests a fifth or a tenth of the images, so the score depends on which
-    images these are. Cross-fitting tests every image once per seed.
+    images are drawn. Cross-fitting tests every image once per seed.
 
     Attributes:
         folds: K, at least 2.
-        tested: how many of the folds are tested, at most K. For slow networks use 1: then this is a
-            hold-out of a Kth of the images.
-        balanced: whether every group is cut to the size of the smallest in the training part; each
-            fold leaves other images out. The test part is never cut.
-        together: keep images that are copies of one another in one fold
+        tested: how many folds are tested, at most K. For slow networks use 1, which gives a
+            hold-out that tests 1/K of the images.
+        balanced: whether every group is cut to the size of the smallest group in the training part.
+            Each fold leaves out other images. The test part is never cut.
+        together: whether images that are copies of each other stay in one fold
             (:func:`~bias_pipeline.corpus.split.originals`).
 
     Example:
@@ -314,7 +317,7 @@ class CrossFit(SplitRule):
 
 
 def _other_folds(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
-    """The rows of all folds except one; rows of later folds come first.
+    """The rows of all folds except one. Rows of later folds come first.
 
     Example:
         >>> _other_folds(np.array([7, 8, 9]), np.array([0, 1, 2]), 1).tolist()
@@ -325,9 +328,9 @@ def _other_folds(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
 
 @dataclass(frozen=True)
 class SameImages(SplitRule):
-    """Attackers learn from all images and are tested on the same images, as in DBAC's code.
+    """Attackers are tested on the same images from which they learn, as in DBAC's code.
 
-    Such an attacker has seen the captions that it guesses from, so its quality says little.
+    These attackers have already seen the test captions, so their quality says little.
     """
 
     def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:

@@ -1,8 +1,8 @@
-"""Captions that do not fit into memory: their words are in a file, and are read in blocks.
+"""Captions that do not fit into memory. Words are stored in a file that is read in blocks.
 
-A function that decides caption by caption (:func:`~bias_pipeline.corpus.captions.each_caption`) is
-called block by block and its results are joined, so they equal the results in memory. Every other
-function is refused.
+Functions that treat captions one by one (:func:`~bias_pipeline.corpus.captions.each_caption`) are
+called block by block. The joined results equal the results in memory. Every other function raises
+an error.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ T = TypeVar("T")
 NOT_STREAMED = "this needs all captions in memory; leave out --stream"
 _WORDS = 1 << 23  # running words of a block, at least
 _WIDTH = 4  # bytes of a word's number
+_STEP = 64
 
 
 class _WordFile:
-    """A file of words' numbers, which is deleted after the last captions that read it."""
+    """A file of word ids, which is deleted when no captions read it any more."""
 
     def __init__(self) -> None:
         folder = mkdtemp(prefix="captions-")
@@ -40,19 +41,27 @@ class _WordFile:
 
 
 class StreamedCaptions(Captions):
-    """Captions in a file of words' numbers; see :class:`CaptionsWriter`."""
+    """Captions in a file of word ids; see :class:`CaptionsWriter`."""
 
     def __init__(
         self,
         types: tuple[str, ...],
-        starts: IntArray,
-        image_rows: IntArray,
+        lengths: Int32Array,
+        image_rows: Int32Array,
         file: _WordFile,
     ) -> None:
-        self.__dict__.update(types=types, starts=starts, image_rows=image_rows, file=file)
+        marks = offsets(lengths)[::_STEP].copy()
+        self.__dict__.update(types=types, lengths=lengths, image_rows=image_rows)
+        self.__dict__.update(file=file, _marks=marks)
 
     in_memory = False
     file: _WordFile
+    _marks: IntArray  # the first word of every `_STEP`-th caption
+
+    @property
+    def starts(self) -> IntArray:
+        """(N + 1,) as in memory; computed anew each time, since lengths take half of the memory."""
+        return offsets(self.lengths)
 
     @property
     def tokens(self) -> Int32Array:
@@ -60,7 +69,7 @@ class StreamedCaptions(Captions):
         raise NotApplicableError(NOT_STREAMED)
 
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
-        """The cached results of a function for all blocks, joined."""
+        """The joined results of a function for all blocks, from the cache."""
         if how not in EACH_CAPTION:
             raise NotApplicableError(NOT_STREAMED)
         key = (how, words)
@@ -72,30 +81,33 @@ class StreamedCaptions(Captions):
         return (block for _, block in self._rows_and_blocks())
 
     def _rows_and_blocks(self) -> Iterator[tuple[slice, Captions]]:
-        """The captions of one block of images after the other, and their rows."""
+        """One block of images after the other, as rows and captions."""
         for begin, end in self._bounds:
-            starts = self.starts[begin : end + 1]
-            tokens = self._words_between(int(starts[0]), int(starts[-1]))
-            rows = self.image_rows[begin:end]
-            yield slice(begin, end), Captions(self.types, tokens, starts - starts[0], rows)
+            rows = self.image_rows[begin:end].astype(np.int64)
+            starts = offsets(self.lengths[begin:end])
+            tokens = self._words_at(begin, int(starts[-1]))
+            yield slice(begin, end), Captions(self.types, tokens, starts, rows)
 
     @cached_property
     def _bounds(self) -> list[tuple[int, int]]:
-        """The first caption of each block, and the caption after its last; images stay whole."""
-        bounds, begin = [], 0
+        """The first caption of each block, and the end of the last; images are never split."""
+        bounds, begin, starts = [], 0, self.starts
         while begin < len(self):
-            last = int(np.searchsorted(self.starts, self.starts[begin] + _WORDS)) - 1
+            last = int(np.searchsorted(starts, starts[begin] + _WORDS)) - 1
             of_last = self.image_rows[max(begin, min(last, len(self) - 1))]
             end = int(np.searchsorted(self.image_rows, of_last, side="right"))
             bounds.append((begin, end))
             begin = end
         return bounds
 
-    def _words_between(self, begin: int, end: int) -> Int32Array:
-        return np.fromfile(self.file.path, np.int32, end - begin, offset=_WIDTH * begin)
+    def _words_at(self, row: int, count: int) -> Int32Array:
+        """The first words of a caption, and of its successors."""
+        mark = row // _STEP
+        begin = int(self._marks[mark]) + int(self.lengths[mark * _STEP : row].sum())
+        return np.fromfile(self.file.path, np.int32, count, offset=_WIDTH * begin)
 
     def words(self, row: int) -> list[str]:
-        tokens = self._words_between(int(self.starts[row]), int(self.starts[row + 1]))
+        tokens = self._words_at(row, int(self.lengths[row]))
         return [self.types[token] for token in tokens.tolist()]
 
     @property
@@ -146,13 +158,13 @@ def _write_blocks(blocks: Iterable[Captions]) -> Captions:
 
 
 class CaptionsWriter:
-    """Writes captions to a file, some images after the other, in the order of the images."""
+    """Writes captions to a file, in the order of the images."""
 
     def __init__(self) -> None:
         self._file = _WordFile()
         self._numbers: dict[str, int] = {}
         self._lengths: list[Int32Array] = []
-        self._rows: list[IntArray] = []
+        self._rows: list[Int32Array] = []
 
     def add(self, captions: Captions, first: int = 0) -> None:
         """Add captions in memory; ``first`` is the row of their first image."""
@@ -161,18 +173,17 @@ class CaptionsWriter:
         with self._file.path.open("ab") as file:
             np.array(of_types, np.int32)[captions.tokens].tofile(file)
         self._lengths.append(captions.lengths.astype(np.int32))
-        self._rows.append(captions.image_rows + first)
+        self._rows.append((captions.image_rows + first).astype(np.int32))
 
     def finish(self) -> Captions:
         if not any(map(len, self._rows)):
             return Captions.from_texts([])
         lengths: Int32Array = np.concatenate(self._lengths)
-        rows: IntArray = np.concatenate(self._rows)
-        return StreamedCaptions(tuple(self._numbers), offsets(lengths), rows, self._file)
+        rows: Int32Array = np.concatenate(self._rows)
+        return StreamedCaptions(tuple(self._numbers), lengths, rows, self._file)
 
 
 def _join_results(parts: Sequence[Any]) -> Any:
-    """The results of all blocks, joined to one result."""
     first = parts[0]
     if isinstance(first, tuple):
         return tuple(map(_join_results, zip(*parts, strict=True)))

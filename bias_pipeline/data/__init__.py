@@ -1,1 +1,1 @@
-"""From files on disk to a corpus, and the pictures of a corpus."""
+"""Reads files on disk as a corpus, with the pictures of the corpus."""

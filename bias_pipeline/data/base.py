@@ -51,7 +51,7 @@ class Dataset(Configurable, ABC):
         return ()
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """For a captioner that wrote several captions of each image, a data set for each caption.
+        """A data set for each caption, if a captioner wrote several captions of each image.
 
         Args:
             captioner: its name.

@@ -1,7 +1,7 @@
-"""Reads Parquet and Excel as rows, and folders that stand for one file of rows.
+"""Reads Parquet and Excel files, and folders that stand for one file, as rows.
 
 Only the requested columns of Parquet are read, and never more than fits in memory. A Parquet file
-stores a repeated value once, so its size says little about the memory it needs. If a column has
+stores a repeated value once, so its size does not show how much memory it needs. If a column has
 pictures, as in Hugging Face's data sets, their paths are read instead. The folders are saved
 Hugging Face data sets, lmms-eval's samples, and Parquet files that a program wrote in parts. Excel
 needs the extra ``sheets``.
@@ -117,7 +117,7 @@ def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
 
 
 def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) -> dict[str, bool]:
-    """The columns of a file that are read, each with whether the column has pictures."""
+    """The columns of a file that are read, and whether each column has pictures."""
     try:
         names = list(schema.names)
         pictures = {
@@ -144,7 +144,7 @@ def _has_pictures(kind: DataType) -> bool:
 
 
 def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Block]:
-    """The rows of batches; Arrow reads only a few batches ahead."""
+    """The rows of batches; Arrow reads only a few batches in advance."""
     import pyarrow as pa
 
     read = text = 0
@@ -230,7 +230,7 @@ def stem(path: Path) -> str:
 
 
 def file_of(path: Path) -> Path:
-    """The only file of samples in a folder; any other path is returned as it is."""
+    """The only file of samples in a folder; any other path is returned unchanged."""
     if not path.is_dir() or _is_data_set(path):
         return path
     samples = _samples(path)
@@ -310,7 +310,7 @@ def _schema(path: Path) -> Schema:
 
 
 def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterator[RecordBatch]:
-    """The batches of an Arrow file with some of its columns; pictures become their paths.
+    """The batches of an Arrow file, with some of its columns; paths replace pictures.
 
     Arrow trusts the positions in a file, so they are checked before they are used.
     """

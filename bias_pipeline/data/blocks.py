@@ -1,4 +1,4 @@
-"""Rows of a file as columns: the form in which most files are read, without an object per row."""
+"""Rows of a file as columns. Most files are read in this form, without an object per row."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
         return self.table.num_columns
 
     def whole_numbers(self, name: str) -> IntArray | None:
-        """The whole numbers of a column; None if a cell has another value."""
+        """The whole numbers of a column, or None if a cell has another value."""
         import pyarrow as pa
 
         column = self.table.column(name)
@@ -72,7 +72,7 @@ class Block:
         return len(self.numbers)
 
     def cells(self, name: str) -> Sequence[Any]:
-        """The values of a column; None for rows without it."""
+        """The values of a column, or None for rows without it."""
         return self.columns.get(name) or [None] * len(self)
 
     def whole_numbers(self, name: str) -> IntArray | None:
@@ -102,8 +102,8 @@ class Block:
 def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
     """The blocks of rows that are read singly, each row with its own keys.
 
-    A fault is raised only after all rows before it were returned, so messages follow the rows'
-    order.
+    A fault is raised only after all rows before the fault were returned, so messages follow the
+    rows' order.
 
     Example:
         >>> rows = enumerate([{"id": 7}, {"id": 8}, {"id": 9, "caption": "a dog"}])
@@ -117,7 +117,7 @@ def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
 
 
 def until_fault(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items in lists; a fault is raised only after all items before it were returned."""
+    """The items in lists; a fault is raised only after all items before the fault were returned."""
     iterator = iter(items)
     while True:
         part: list[T] = []

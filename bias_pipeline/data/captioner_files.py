@@ -1,4 +1,4 @@
-"""The folder of captioners' files, and whether captions, labels and objects fit each other."""
+"""Finds the files of captioners, and checks whether captions, labels and objects fit each other."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CaptionerFolder:
 
 @dataclass
 class _Images:
-    """Some images: how many there are, and the first of them."""
+    """Some images: their number and the first of them."""
 
     n: int = 0
     first: list[str] = field(default_factory=list)
@@ -183,7 +183,7 @@ class ImageMatch:
 def check_any_labelled(
     path: Path | None, captions: Collection[str], images: Collection[str]
 ) -> None:
-    """Refuse captions without any labelled image."""
+    """Refuse captions if none is of a labelled image."""
     if any(image in captions for image in images):
         return
     raise DataError(

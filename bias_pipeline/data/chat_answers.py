@@ -90,7 +90,6 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
 
 
 def _all_captions(image: Any, answers: Sequence[Answer]) -> Answer:
-    """The captions of several answers to one request."""
     whole = [answer for answer in answers if not answer.absent]
     if not whole:
         return answers[0] if answers else Answer(image, absent="empty")
@@ -161,7 +160,7 @@ def text_of_parts(parts: Sequence[Any]) -> str:
 
 
 def _answer(image: Any, content: str, reason: Any) -> Answer:
-    """The answer with its text, which may be empty, and the reason why the text ends."""
+    """The answer with its text, which may be empty, and the reason why the text ended."""
     cut = str(reason) if reason in _CUT else ""
     caption = after_thoughts(content)
     if caption:

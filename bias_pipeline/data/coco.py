@@ -61,9 +61,8 @@ class CocoDataset(Dataset):
     The images of the label file are scored. If human captions cover only a part of them, this part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
     every image that is labelled with a group, and no caption of an image that no other file has.
-    Files that are not named are looked for in ``root`` under their usual names. This is done only
-    if ``attributes`` is not named either, so your labels are never mixed with the files of
-    ``root``.
+    Files that are not named are looked for in ``root`` under their usual names. The search needs
+    ``attributes`` to be unnamed too, so your labels are never mixed with the files of ``root``.
     """
 
     name = "coco"
@@ -147,7 +146,7 @@ class CocoDataset(Dataset):
         self._file_of(captioner)
 
     def _file_of(self, captioner: str) -> Path | None:
-        """The captioner's file; None for ``captioner=none``, which stands for pictures alone."""
+        """The file of a captioner, or None for ``captioner=none``, which has only pictures."""
         return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -243,7 +242,7 @@ class CocoDataset(Dataset):
         return self._labels(attribute, self.layout.blank_copy()).annotators
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """See :meth:`Dataset.samples`; files of ``caption --n`` number an image's captions."""
+        """A data set for each sample; files of ``caption --n`` number an image's captions."""
         path = self._file_of(captioner)
         if path is None or self.caption_index is not None:
             return [self]
@@ -254,7 +253,7 @@ class CocoDataset(Dataset):
         return each
 
     def _model(self, path: Path, layout: Layout, *, in_sets: bool) -> CaptionerFile:
-        """The captioner's captions; of pictures in sets, also captions of edits of them."""
+        """The captioner's captions; for sets of pictures, also the captions of edited pictures."""
         index = self.sample or None if self.caption_index is None else self.caption_index
         return (captions_with_edits if in_sets else model_captions)(path, index, layout)
 
@@ -269,7 +268,7 @@ class CocoDataset(Dataset):
     def _human(
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        """Human captions; without a file of them, they come from the captioner's file."""
+        """The human captions, from their own file or else from the captioner's file."""
         named = self.files["captions"]
         if named:
             return people_once(check_file(named, "dataset.captions"), layout)
@@ -313,7 +312,7 @@ class CocoDataset(Dataset):
 
 
 class _Sources(NamedTuple):
-    """The file of each kind of contents; None without a file."""
+    """The file of each kind of contents, or None without a file."""
 
     labels: Path | None
     model: Path | None
@@ -338,7 +337,7 @@ class Contents:
     def with_ids_of_labels(
         self, sources: _Sources, layout: Layout
     ) -> tuple[Contents, Sequence[str]]:
-        """A copy in which every file has the label file's ids, and notes on how ids match."""
+        """A copy in which all files use the ids of the label file, and notes on the matching."""
         if not any(map(own_numbers, layout.names.values())):
             return self, ()
         photos = {path.name: "" for path in self.pictures.photos.values() if isinstance(path, Path)}
@@ -381,7 +380,7 @@ class Contents:
         return joined, images.notes
 
     def _edits_with(self, ids: Mapping[str, str]) -> Sequence[Mapping[str, str]]:
-        """The captions of edits by new ids, given the old id of each new id."""
+        """The captions of edits under new ids, if the old id of each new id is given."""
         return [_rename_images(each, {old: new for new, old in ids.items()}) for each in self.edits]
 
     def match(self, images: Sequence[str], match: ImageMatch) -> None:
@@ -390,7 +389,7 @@ class Contents:
         match.add(images, self.labels, self.model, known, self.objects)
 
     def without_edits(self) -> tuple[Contents, Sequence[Mapping[str, str]]]:
-        """A copy without edited pictures, and the captions of each further edit of a picture."""
+        """A copy without edited pictures, and the captions of each edit of a picture."""
         edits = self.labels.edits
         raw, model = (
             {image: text for image, text in texts.items() if image not in edits}

@@ -196,7 +196,7 @@ def _of_cells(
     index: int | None,
     layout: Layout,
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """The first caption of each cell, and the other captions of cells that have several."""
+    """The first caption of each cell, and the other captions of cells with several captions."""
     if more or not may_be_joined(cells.values(), layout):
         return cells, more
     lists = split_cells(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
@@ -208,7 +208,7 @@ def _of_cells(
 
 
 def _as_samples(columns: Collection[str]) -> str:
-    """What rows with numbered samples lack, in words for a message; empty if they lack nothing."""
+    """What rows lack to be numbered samples, for a message; empty if they lack nothing."""
     if SAMPLE not in columns or DECODING in columns:
         return ""
     return (
@@ -251,7 +251,6 @@ class _Numbered:
     origins: set[tuple[str, str]] = field(default_factory=set)
 
     def blocks(self) -> Iterator[Block]:
-        """The rows that are taken."""
         for block in self.rows.blocks:
             if DECODING not in block.columns:
                 yield block
@@ -330,7 +329,7 @@ def human_captions(
 
 
 def layout_of_people(layout: Layout) -> Layout:
-    """The layout of a file of human captions, in which `id` numbers captions."""
+    """The layout of a file of human captions in which `id` numbers captions."""
     return replace(layout, id_column=None) if layout.id_column == "id" else layout
 
 
@@ -403,7 +402,7 @@ class _Written:
             return {}, 0
         numbers, codes, ids, known = map(np.concatenate, zip(*self.blocks, strict=True))
         repeated = np.zeros(len(ids), bool)
-        if len(np.unique(ids[known])) < known.sum():
+        if not np.diff(np.sort(ids[known])).all():
             repeated = self._find_repeated(numbers, codes, ids, known)
         places = np.where(known, ids, numbers)
         next_image, later = np.diff(codes), np.diff(places) > 0
@@ -421,7 +420,7 @@ class _Written:
     def _find_repeated(
         self, numbers: IntArray, codes: IntArray, ids: IntArray, known: BoolArray
     ) -> BoolArray:
-        """(N,) whether each row repeats an annotation; refused if the contents differ."""
+        """(N,) whether each row repeats an annotation; repetitions must have equal contents."""
         first: dict[int, int] = {}
         repeated = np.zeros(len(ids), bool)
         for row in np.flatnonzero(known).tolist():
@@ -451,7 +450,7 @@ def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[s
 def _of_columns(
     rows: Rows, number: int, row: Mapping[str, Any], columns: Sequence[str]
 ) -> Sequence[str]:
-    """The captions of a row from several columns, of which some may be empty."""
+    """The captions of a row in several columns, some of which may be empty."""
     if len(columns) == 1:
         return rows.captions(number, row, columns[0])
     names = [
@@ -461,13 +460,13 @@ def _of_columns(
 
 
 def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
-    """The captions of a row; stock captions, if the row says that they describe nothing."""
+    """The captions of a row; they are stock captions if the row says that they describe nothing."""
     marked = any(str(row.get(mark)) in _TRUE for mark in MARKS)
     return [*map(StockCaption, captions)] if marked else captions
 
 
 def _annotation_ids(rows: Rows, block: Block, image: str) -> tuple[IntArray, BoolArray]:
-    """The id of each row's annotation (0 without an id), and which rows have an id."""
+    """The id of each row's annotation (0 if it has no id), and which rows have an id."""
     if image == "id" or "id" not in block.columns:
         return np.zeros(len(block), np.int64), np.zeros(len(block), bool)
     numbers = block.whole_numbers("id")

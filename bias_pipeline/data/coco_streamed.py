@@ -19,10 +19,9 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping, Side, cut_note, grouping_of
 from bias_pipeline.corpus.image_ids import NumberedIds, id_key, sorting_order
-from bias_pipeline.corpus.records import RecordColumns, StockCaption, read_texts
+from bias_pipeline.corpus.records import RecordColumns, read_captions
 from bias_pipeline.corpus.streamed_captions import CaptionsWriter
 from bias_pipeline.data.base import Dataset
 from bias_pipeline.data.binary_tables import stem
@@ -129,7 +128,6 @@ class StreamedCocoDataset(CocoDataset):
         return corpus.noting_blanks(self.blank_limit)
 
     def _open_files(self, path: Path, attribute: Attribute, layout: Layout) -> _Files:
-        """The columns of all files."""
         place = self.files["attributes"]
         if place is None:
             raise UsageError("--stream needs a table of labels (--attributes LABELS.parquet)")
@@ -204,7 +202,7 @@ def _annotations(rows: Rows, image: str) -> str:
 
 
 class _Part(NamedTuple):
-    """What the files have of the images of one range."""
+    """The contents of the files for the images of one range."""
 
     model: CaptionerFile
     human: Mapping[str, tuple[str, ...]]
@@ -214,7 +212,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class _Files:
-    """The files' first rows, and their columns."""
+    """The first rows of the files, and their columns."""
 
     labels: LabelColumns
     model: _Columns
@@ -227,7 +225,7 @@ class _Files:
         return [self.model.rows, *([self.human.rows] if self.human else [])]
 
     def parts(self, ranges: ImageRanges, layout: Layout) -> Iterator[_Part]:
-        """What the files have of each range of images."""
+        """The contents of the files for each range of images."""
         nothing = [None] * len(ranges)
         human, objects = self.human, self.objects
         for model, people, things in zip(
@@ -312,7 +310,6 @@ class _ReadLabels:
         return [*repetition_note(self.repeated, "labels"), *strata_note(strata, self.map)]
 
     def of_range(self, number: int) -> Labels:
-        """The labels of one range of images."""
         ends = [0, *np.searchsorted(self.images, self.edges).tolist(), len(self.images)]
         some = slice(ends[number], ends[number + 1])
         labels = map(self.names.__getitem__, self.codes[some].tolist())
@@ -322,7 +319,7 @@ class _ReadLabels:
 
 @dataclass
 class _Reading:
-    """What the ranges that were read so far contain."""
+    """The contents of all ranges that were read so far."""
 
     files: _Files
     labels: _ReadLabels
@@ -388,12 +385,12 @@ class _Reading:
                     "width, or sub-words), and only all captions of a file tell how to join "
                     f"them; join them in the file, {_LEAVE_OUT}"
                 )
-            read = read_texts(columns, side)
-            self.writers[side].add(Captions.from_texts(read.texts, read.rows), first)
+            read = read_captions(columns, side, range(len(columns.ids)))
+            self.writers[side].add(read.captions, first)
             self.blanks[side].append(read.blanks)
             self.n_cut += read.n_cut
             if side == "human":
-                self.marks.append(np.array([isinstance(t, StockCaption) for t in read.texts], bool))
+                self.marks.append(read.marked)
         if columns.objects is not None:
             one = self.known_sets.setdefault
             self.objects += [names and one(names, names) for names in columns.objects]
@@ -404,7 +401,7 @@ class _Reading:
 
     @property
     def marked_captions(self) -> BoolArray:
-        """(C,) flags of human captions that their file marks; empty if it marks none."""
+        """(C,) flags of human captions that their file marks; empty if it marks no captions."""
         marks = np.concatenate(self.marks)
         return marks if marks.any() else np.empty(0, bool)
 

@@ -30,7 +30,7 @@ _PUNCTUATION = str.maketrans("", "", " _-.")
 
 
 def plain_name(name: str) -> str:
-    """A column's name in lower case, without punctuation between words.
+    """A column's name in lower case, with punctuation between words removed.
 
     Example:
         >>> plain_name("Image ID"), plain_name("img_id")
@@ -59,7 +59,7 @@ class Kind:
 
     @property
     def option(self) -> str:
-        """How a user names the column, on the command line and in a configuration."""
+        """How a user names the column on the command line and in a configuration."""
         return f"--{self.key.replace('_', '-')} COLUMN (dataset.{self.key}=COLUMN)"
 
     @cached_property
@@ -70,7 +70,7 @@ class Kind:
         return frozenset({plain_name(self.name)}).union(numbered, *self.usual)
 
     def numbered_columns(self, columns: Collection[str]) -> list[str]:
-        """Columns of one name with different numbers, sorted; empty unless there are several.
+        """Columns with one name and different numbers, sorted; empty unless there are several.
 
         Example:
             >>> HUMAN.numbered_columns(["image_id", "Cap 2", "cap1"])
@@ -178,7 +178,7 @@ class Layout:
         return [*names, *(name for kind in kinds for name in kind.names)]
 
     def columns(self, path: Path, row: Mapping[str, Any], kind: Kind) -> list[str]:
-        """A file's columns of a kind: one column, or several numbered columns."""
+        """A file's columns of one kind: one column, or several numbered columns."""
         numbered = kind.numbered_columns(row)
         plain = {plain_name(str(name)) for name in row}
         if self.column_named(kind) or not numbered or plain & frozenset().union(*kind.usual):
@@ -239,7 +239,7 @@ def quoted_columns(row: Mapping[str, Any] | Collection[str]) -> str:
 
 
 def same_name(name: str, columns: Sequence[str]) -> str | None:
-    """The only column with this name; case is ignored if needed."""
+    """The only column with this name; case is ignored if no column has the exact name."""
     if name in columns:
         return name
     near = [column for column in columns if str(column).casefold() == name.casefold()]
@@ -247,7 +247,7 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
-    """The meaning of each label, given as a mapping or as texts; spellings of labels are mended.
+    """The meaning of each label, given as a mapping or as texts; spellings are repaired.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])

@@ -42,10 +42,11 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 
 def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
-    r"""Whether marks enclose cells of a table with tabs; None if its lines do not decide.
+    r"""Whether marks enclose cells of a table with tabs, or None if its lines do not decide this.
 
-    Marks are text if every line has as many cells as the heading. There is an exception: all marks
-    enclose whole cells and, in each column, either all cells or only the cells that need marks.
+    Marks are text if every line has as many cells as the heading. Otherwise marks enclose cells if
+    all marks enclose whole cells and if, in each column, either all cells have marks or only the
+    cells that need them.
 
     Example:
         >>> encloses_cells(["id\tcaption", '7\t"Stop" on a sign'], 2)
@@ -90,7 +91,7 @@ def _is_enclosed(cell: str) -> bool:
 
 
 def fits_quoted(lines: Iterable[str], n_columns: int) -> bool:
-    """If marks enclosed cells: whether all rows would be whole and no cell would contain rows."""
+    """Whether all rows would be whole, and no cell would contain rows, if marks enclosed cells."""
     try:
         return all(
             not cells
@@ -106,12 +107,12 @@ def _has_rows(cell: str, n_columns: int) -> bool:
 
 
 def line_ends(text: str) -> int:
-    """How many line ends, of any system, a text has."""
+    """The number of line ends, of any system, in a text."""
     return len(_LINE_END.findall(text))
 
 
 def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[str]:
-    """The ids with which lines within a cell begin; an unclosed mark may have swallowed such rows.
+    """The ids that begin lines within a cell; an unclosed mark may have swallowed such rows.
 
     Example:
         >>> ids_within('a 40" tv' + chr(10) + "8,a dog", ",", 2, 0)
@@ -189,7 +190,7 @@ def csv_blocks(
 
 @contextmanager
 def _text_of(path: Path, what: str) -> Iterator[TextIO]:
-    """The text of a file, without a byte order mark and with line ends as they are."""
+    """The text of a file without a byte order mark; line ends are unchanged."""
     with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
         try:
             text = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
@@ -202,7 +203,7 @@ def _text_of(path: Path, what: str) -> Iterator[TextIO]:
 
 
 def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[bool, str]:
-    """Whether quotation marks enclose the cells of a table with tabs; a note if it has marks."""
+    """Whether marks enclose the cells of a table with tabs, and a note if it has marks."""
     with _text_of(path, what) as text:
         lines = islice(text, heading.place, None)
         first = next((line for line in lines if '"' in line), None)
@@ -279,7 +280,7 @@ class _Table:
 
 
 def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
-    """The rows below the first ``above`` lines; refused if a cell swallowed rows."""
+    """The rows below the first ``above`` lines; a cell that swallowed rows is refused."""
     columns = _without_marks(table, names, above)
     if columns is not None:
         for begin in range(0, columns.num_rows, ROWS):
@@ -304,7 +305,7 @@ def _blocks(table: _Table, names: Sequence[str], above: int) -> Iterator[Block]:
 
 
 def _without_marks(table: _Table, names: Sequence[str], above: int) -> Table | None:
-    """A table without quotation marks as Arrow reads it; None unless every line is a row."""
+    """A table without quotation marks as Arrow reads it, or None unless every line is a row."""
     import pyarrow as pa
     from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
@@ -338,7 +339,7 @@ def _fit_rows(
     ended: int,
     suspected: tuple[int, dict[str, _SwallowedRow]],
 ) -> Iterator[tuple[int, list[str]]]:
-    """The records of lines after ``ended``, a cell for each column, without blank lines."""
+    """The records of lines after ``ended``, with a cell for each column and without blank lines."""
     place, suspects = suspected
     for number, cells in records:
         first, ended = ended + 1, number
@@ -354,7 +355,7 @@ def _fit_rows(
 def _find_swallowed(
     table: _Table, cells: Sequence[str], first: int, place: int
 ) -> dict[str, _SwallowedRow]:
-    """The ids with which lines within cells begin, each with its cell."""
+    """The ids that begin lines within cells, each with its cell."""
     suspects: dict[str, _SwallowedRow] = {}
     for k, cell in enumerate(cells):
         within = ids_within(cell, table.heading.separator, len(cells), place)
@@ -370,7 +371,7 @@ def _find_swallowed(
 def _fit_cells(
     table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
 ) -> list[str]:
-    """The cells without blank cells at the end; refused unless there is one for each column."""
+    """The cells without blank cells at the end; there must be one cell for each column."""
     if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
         return cells[: len(names)]
     n_cells = f"{inflect(len(cells), 'cells')} under {inflect(len(names), 'columns')}"

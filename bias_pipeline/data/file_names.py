@@ -1,4 +1,4 @@
-"""Names of pictures' files, which some files give beside image numbers of their own."""
+"""Names of pictures' files, which some files give beside their own image numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILES = ("file_name", "filename")
 
 
 def listed_names(path: Path, images: object) -> dict[str, str]:
-    """The name of each numbered image in a file's list; empty if names and numbers agree.
+    """The file name of each numbered image in a file's list; empty if names and numbers agree.
 
     Example:
         >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
@@ -56,7 +56,7 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
-    """Note the file name of an image by the image's number; ignore values that are neither."""
+    """Note the file name of an image by its number; a value that is neither is ignored."""
     if isinstance(number, float) and number.is_integer():  # tables with gaps have such ids
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):
@@ -72,5 +72,5 @@ def note_name(names: dict[str, str], path: Path, number: object, name: object) -
 
 
 def own_numbers(names: dict[str, str]) -> dict[str, str]:
-    """The names; empty if every number is the number in the name, as in COCO's own files."""
+    """The names; empty if every number also stands in the name, as in COCO's own files."""
     return names if any(short_id(name) != number for number, name in names.items()) else {}

@@ -46,7 +46,7 @@ def is_frame(data: object) -> bool:
 
 
 def is_column(data: object) -> bool:
-    """Whether the data is a column without ids: an array of Arrow, a Series of polars."""
+    """Whether the data is a column without ids: an Arrow array or a polars Series."""
     if _is_pandas(data) or hasattr(data, "columns") or hasattr(data, "schema"):
         return False
     return hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__")
@@ -100,7 +100,7 @@ def _tables(data: Any, columns: FrameColumns) -> Iterator[Table]:
 
 
 def _is_pandas(data: object) -> bool:
-    """Whether the data is of pandas; whoever has such data has already imported pandas."""
+    """Whether the data is of pandas, which is then already imported."""
     return hasattr(data, "to_csv") and hasattr(data, "rename_axis")
 
 
@@ -121,7 +121,7 @@ def _has_ids(names: Iterable[object], id_column: str | None) -> bool:
 
 
 def _with_ids(table: Table, columns: FrameColumns, start: int) -> Table:
-    """The table with a column of ids; without ids, its rows are numbered from ``start``."""
+    """The table with a column of ids; if there are no ids, rows are numbered from ``start``."""
     names = table.column_names
     column = next((name for name in IDS if name in names), None)
     if column is None and not _has_ids(names, columns.chosen):
@@ -201,7 +201,7 @@ def _is_readable(kind: DataType) -> bool:
 
 
 def _with_names(table: Table, features: Mapping[str, Any]) -> Table:
-    """The table with names of classes in place of their numbers; -1 becomes an absent value."""
+    """The table with names of classes instead of their numbers; -1 becomes an absent value."""
     for name in table.column_names:
         names = getattr(features.get(name), "names", None)
         if names:
@@ -219,7 +219,6 @@ def _names_of_classes(numbers: ChunkedArray, names: list[str]) -> ChunkedArray:
 
 
 def is_several(item: object) -> TypeGuard[Iterable[Any]]:
-    """Whether the item holds several values."""
     return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping)
 
 

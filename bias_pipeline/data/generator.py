@@ -58,18 +58,18 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """The pictures' numbers in the world of a seed; empty for pictures of another world."""
+        """Numbers of the pictures in the world of a seed; empty for pictures of another world."""
 
     @classmethod
     @abstractmethod
     def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
-        """What is planted for each headline of a metric; empty if this is unknown."""
+        """The planted bias for each headline of a metric; empty if it is unknown."""
 
     @abstractmethod
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
         """The pictures without marks of groups, ``side`` pixels wide and high.
 
-        Activities, objects and places stay, and lean towards groups as before.
+        Activities, objects and places stay, and are as common in each group as before.
         """
 
     @abstractmethod

@@ -24,7 +24,7 @@ class Heading(NamedTuple):
 
 
 def heading_place(rows: Sequence[Sequence[str]]) -> int | None:
-    """The number of the first row that names a column of ids; all rows above must be shorter.
+    """The number of the first row that names a column of ids; all rows above it must be shorter.
 
     Example:
         >>> heading_place([["My captions", ""], ["", ""], ["image_id", "caption"]])

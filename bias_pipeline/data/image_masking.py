@@ -1,9 +1,9 @@
 """``image_masking=``: pictures without people, without objects, or without both.
 
 ``background`` and ``some_objects`` change only parts of pictures without people. Scores of bias
-should hardly change when a background is slightly blurred or one object in ten is hidden; published
-scores change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort
-Evaluation", ICCV 2025). ``analysis feature_sensitivity`` measures this change.
+should hardly change when a background is slightly blurred or one object in ten is hidden. But
+published scores change by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features
+Distort Evaluation", ICCV 2025). ``analysis feature_sensitivity`` measures this change.
 
 Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a
 person.
@@ -50,10 +50,10 @@ _GRAINS = 256  # pixels per noise cell each way, in larger pictures
 
 @dataclass(frozen=True)
 class ImageMasking(Configurable):
-    """Paints over people or objects in every picture of a corpus; a transform and an edit.
+    """A transform and an edit that paint over people or objects in every picture of a corpus.
 
-    An image without an annotated person cannot be masked and loses its picture, with a note. An
-    image whose people have only boxes loses its picture, too, if outlines are needed.
+    An image without an annotated person cannot be masked and loses its picture, with a note. If
+    outlines are needed, an image whose people have only boxes loses its picture, too.
     """
 
     # The masked part of people: their `segment`, their `box`, the upper `part` of their segment, or
@@ -128,11 +128,10 @@ class ImageMasking(Configurable):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether nothing is painted over."""
         return self.person == "none" and not self.objects
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
-        """What a picture lacks to be masked, in words; None if it lacks nothing."""
+        """What a picture lacks for the masking, in words, or None if it lacks nothing."""
         return None if self.changes_nothing or self._knows(regions, file) else self._what_is_sought
 
     @property
@@ -142,7 +141,7 @@ class ImageMasking(Configurable):
         return "box of a person" if self.person == "box" else "outline of a person"
 
     def _how_sure(self, pictures: Pictures) -> str:
-        """The least score of detections, in words for messages; empty if all detections count."""
+        """The lowest score of detections that count, in words; empty if all detections count."""
         all_known = (pictures.regions_of(row) or () for row in range(len(pictures)))
         unsure = any(region.score < self.min_score for regions in all_known for region in regions)
         return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
@@ -223,7 +222,7 @@ class ImageMasking(Configurable):
 
 @dataclass(frozen=True)
 class Silhouette:
-    """Replaces a picture by a silhouette of the parts that a masking hides, white on black."""
+    """Replaces a picture by a white silhouette, on black, of the parts that a masking hides."""
 
     masking: ImageMasking  # the masking
 
@@ -237,7 +236,7 @@ class Silhouette:
         return np.repeat(np.where(mask, 255, 0).astype(np.uint8)[..., None], 3, axis=2)
 
     def hides(self, category: str) -> bool:
-        """True, since only places are visible and no objects."""
+        """True, since only places and no objects are visible."""
         del category
         return True
 
@@ -281,7 +280,7 @@ def _noise(height: int, width: int) -> Pixels:
 class FeatureMasking(ImageMasking):
     """Changes the background or some of the objects of every picture; people stay.
 
-    Images whose pictures were never annotated lose their picture, with a note.
+    An image loses its picture, with a note, if the picture was never annotated.
     """
 
     person: Literal["none"] = "none"  # people are not masked
@@ -364,7 +363,7 @@ class MaskedPhotos:
     crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 
     def __str__(self) -> str:
-        """The settings that differ from the settings of whole photos."""
+        """The settings that differ from those for whole photos."""
         settings = {**asdict(self.masking), "crop": self.crop}
         usual = {**asdict(type(self.masking)(person="none")), "crop": "none"}
         return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])
@@ -386,7 +385,7 @@ class MaskedPhotos:
         return shown if person is None else crop_to_square(shown, person)
 
     def absent(self, path: Path) -> str | None:
-        """What a photo lacks to be masked or cropped, in words; None if it lacks nothing."""
+        """What a photo lacks for masking or cropping, in words, or None if it lacks nothing."""
         regions = self._regions(path)
         if self.crop == "person" and self._person(in_size(regions or (), path)) is None:
             return "box of a person"
@@ -396,5 +395,5 @@ class MaskedPhotos:
         return self.regions.get(short_id(image_id(path.name)))
 
     def _person(self, regions: tuple[Region, ...]) -> Region | None:
-        """The person to which the photo is cropped; None without cropping or people."""
+        """The person to which the photo is cropped, or None without cropping or people."""
         return largest_person(self.masking.certain(regions)) if self.crop == "person" else None

@@ -1,4 +1,4 @@
-"""Which pictures the numbers in files mean: a file in COCO's form explains its own numbers.
+"""Finds the pictures that numbers in files mean; files in COCO's form explain their numbers.
 
 Annotation programs number pictures themselves, so 95 may be ``000001.jpg`` in one file and
 ``000095.jpg`` in another.
@@ -66,9 +66,9 @@ class LabelledImages:
 
     File names are preferred to numbers if labels or captions use names, or if names match nearly
     all labelled images. Otherwise names or numbers are used, whichever match more images. In a tie,
-    the words that captions of the same image have in common decide; if they do not, the file is
-    refused. Numbers without names are looked up in another file's list, if only this matches
-    labelled images.
+    the column decides for which captions of the same image have more words in common. If this does
+    not decide either, the file is refused. Numbers without names are looked up in another file's
+    list if only the list matches labelled images.
     """
 
     ids: Collection[str]
@@ -96,7 +96,7 @@ class LabelledImages:
     def rename(
         self, path: Path | None, values: Mapping[str, T], alike: Alike | None = None
     ) -> Mapping[str, T]:
-        """A file's values by the ids of labels and other files."""
+        """A file's values under the ids of labels and other files."""
         if path is None or not values:
             return values
         if path not in self.readings:
@@ -104,12 +104,12 @@ class LabelledImages:
         return with_names(path, values, self.readings[path])
 
     def photos(self, photos: Mapping[str, T]) -> Mapping[str, T]:
-        """Photos by the numbers that the label file has for their names, else by their names."""
+        """Photos under the label file's numbers for their names, or else under their names."""
         through = self._through_numbers(photos)
         return {i: photos[photo] for photo, i in through.items()} if through else photos
 
     def _reading(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """For each id that changes, the new id, which is its picture's id."""
+        """The new id, which is the picture's id, for each id that changes."""
         names = self._lists.get(path, {})
         named = self._names_of(names, ids)
         by_name, by_number = self._count(named.values()), self._count(ids)
@@ -166,7 +166,7 @@ class LabelledImages:
         return plain_name(self.layout.id_column or "") == plain_name(name)
 
     def _of_others(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """Names for ids without names of their own, from the names in another file."""
+        """Names of ids that have no names in their own file, from the names in another file."""
         through = self._through_numbers(ids)
         as_is, written = self._count(ids), is_named(ids)
         if through and (written or not as_is):
@@ -203,7 +203,7 @@ class LabelledImages:
         return {image: self.numbers.get(self._key(name), name) for image, name in known}
 
     def _check_names(self, path: Path, ids: Collection[str], named: Names, where: str) -> Names:
-        """Return the names; refuse an id without a name that would pass for a labelled image."""
+        """Return the names; refuse an id without a name that might be a labelled image."""
         for image in ids:
             if image not in named and self._key(image) in self._known:
                 raise DataError(
@@ -215,17 +215,17 @@ class LabelledImages:
         return short_id(image) if self._short else image
 
     def _count(self, ids: Iterable[str]) -> int:
-        """How many of the ids belong to labelled images."""
+        """The number of ids that belong to labelled images."""
         return len(self._known.intersection(map(self._key, ids)))
 
     def _differ(self, named: Names) -> bool:
-        """Whether an id and its name differ although at least one finds a labelled image."""
+        """Whether an id and its name differ and at least one of them finds a labelled image."""
         keys = ((self._key(image), self._key(name)) for image, name in named.items())
         return any(a != b and (a in self._known or b in self._known) for a, b in keys)
 
 
 def _clear(first: Float64Array, second: Float64Array) -> int:
-    """1 if the first mean is larger beyond chance, -1 if the second is, else 0."""
+    """1 if the first mean is larger beyond chance, -1 if the second mean is, otherwise 0."""
     if min(len(first), len(second)) < _FEWEST:
         return 0
     error = np.sqrt(first.var() / len(first) + second.var() / len(second))
@@ -240,7 +240,7 @@ def labelled_images(
     captions: Mapping[str, object],
     layout: Layout,
 ) -> tuple[Mapping[str, str], LabelledImages]:
-    """The labels by the ids that are used, and the labelled images."""
+    """The labels under the ids that are used, and the labelled images."""
     names = own_numbers(layout.names.get(captioner, {})) if captioner else {}
     by_name = bool(names) or is_named(captions)
     captioned = LabelledImages(with_names(captioner, captions, names), layout, by_name, enough=2.0)
@@ -260,13 +260,13 @@ def labelled_images(
 def of_photos(
     path: Path, values: Mapping[str, T], photos: Collection[str], layout: Layout
 ) -> dict[str, T]:
-    """A file's values by the ids of photos, which are the names of their files."""
+    """A file's values under the ids of photos, which are the names of their files."""
     by_name = LabelledImages(photos, layout, by_name=True).rename(file_of(path), values)
     return {short_id(image): value for image, value in by_name.items()}
 
 
 def with_names(path: Path | None, values: Mapping[str, T], names: Names) -> Mapping[str, T]:
-    """Values by the names of pictures' files."""
+    """Values under the names of pictures' files."""
     if not names:
         return values
     first: dict[str, str] = {}

@@ -125,9 +125,9 @@ class ImageRanges:
         return len(self.edges) + 1
 
     def split(self, rows: Rows, key: str) -> Iterator[Rows]:
-        """The rows of each range of ids, out of all rows of the file.
+        """The rows of each range of ids, from all rows of the file.
 
-        ``rows`` has only its first rows.
+        ``rows`` has only the file's first rows.
         """
         import pyarrow as pa
 
@@ -153,7 +153,7 @@ class ImageRanges:
 
 
 def _parts(batch: RecordBatch, of_row: IntArray) -> Iterator[tuple[int, RecordBatch]]:
-    """The rows of each range in a batch, in their order."""
+    """The rows of each range in a batch, in the order of the file."""
     if (of_row[1:] < of_row[:-1]).any():
         order = np.argsort(of_row, kind="stable")
         batch, of_row = batch.take(order), of_row[order]
@@ -187,7 +187,7 @@ def _batches(rows: Rows, columns: Sequence[str]) -> Iterator[tuple[int, RecordBa
 
 
 def _batches_of(path: Path, columns: Sequence[str]) -> Iterator[RecordBatch]:
-    """The batches of one file; texts that repeat become whole only in a few rows at once."""
+    """The batches of one file; repeated texts are written out for only a few rows at once."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -205,7 +205,7 @@ def _batches_of(path: Path, columns: Sequence[str]) -> Iterator[RecordBatch]:
 
 
 def _n_bytes(column: Array) -> int:
-    """The bytes of a column's texts if every repeated text is written out."""
+    """The number of bytes in a column's texts if every repeated text is written out."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -226,7 +226,7 @@ def _whole_texts(batch: RecordBatch) -> RecordBatch:
 
 
 def _whole_numbers(rows: Rows, batch: RecordBatch, place: int, first: int) -> IntArray:
-    """The ids of a batch as numbers; ids that are no numbers are refused."""
+    """The ids of a batch as numbers; ids that are not numbers are refused."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

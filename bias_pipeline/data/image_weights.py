@@ -1,4 +1,4 @@
-"""Tables of images' weights: how often each image's captions are drawn while a captioner learns."""
+"""Reads and writes weights of images: how often captions are drawn while a captioner learns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMAGE, WEIGHT = "image", "weight"
 
 
 def read_weights(path: Path, corpus: Corpus) -> Float64Array:
-    """(N,) the weight of each image of a corpus; 1 for images that the file does not list."""
+    """(N,) the weight of each image of a corpus, which is 1 if the file does not list the image."""
     rows = open_rows(check_file(path, "--weights"), what="a table with image, weight")
     rows.require(IMAGE, WEIGHT)
     place = {image: row for row, image in enumerate(corpus.ids)}
@@ -47,7 +47,7 @@ def read_weights(path: Path, corpus: Corpus) -> Float64Array:
 
 
 def _number(cell: object) -> float:
-    """A cell as a number; NaN if the cell is not a number."""
+    """A cell as a number, or NaN if the cell is not a number."""
     try:
         return float(str(cell))
     except ValueError:

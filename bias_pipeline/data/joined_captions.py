@@ -1,7 +1,8 @@
-"""Several captions in one cell, with a separator between them, such as ``a dog; a wet dog``.
+"""Splits several captions in one cell at their separator, as in ``a dog; a wet dog``.
 
-A cell is split only if the file shows that its cells are such lists: nearly all have the separator,
-and about equally often. A file that has the separator often, but not in this way, is refused.
+A cell is split only if the file shows that its cells are such lists: nearly all cells have the
+separator, and about equally often. A file that has the separator often, but not in this way, is
+refused.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ _SENTENCES = re.compile(r"[.!?]\s+[A-Z]")
 
 
 def _numbered_parts(text: str) -> list[str]:
-    """The items of a list that begins with 1."""
     places = [(0, 0)]
     for match in _NUMBER.finditer(text):
         if int(match[1]) == len(places):
@@ -53,7 +53,7 @@ def _numbered_parts(text: str) -> list[str]:
 
 
 def _between_semicolons(text: str) -> list[str]:
-    """The parts; a semicolon that belongs to an HTML code, as in ``&amp;``, separates nothing."""
+    """The parts between semicolons; a semicolon of an HTML code (``&amp;``) separates nothing."""
     if "&" not in text:
         return text.split(";")
     return [part.replace("\0", ";") for part in _ENTITY.sub("\\1\0", text).split(";")]
@@ -87,7 +87,7 @@ _SIGNS: Mapping[str, _Sign] = {
 def split_cells(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
-    """The captions of each image, split at separators if the file has several in one cell."""
+    """The captions of each image; cells with several captions are split at separators."""
     if not may_be_joined(chain.from_iterable(captions.values()), layout, len(captions)):
         return captions
     cells = {
@@ -116,7 +116,7 @@ def split_cells(
 
 
 def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = None) -> bool:
-    """Whether cells may be lists; false only if at most half as many separators occur as needed."""
+    """Whether cells may be lists; false only if the file has at most half the separators needed."""
     if layout.separator is not None:
         return True
     cells = texts if isinstance(texts, Collection) else [*texts]
@@ -133,7 +133,7 @@ def may_be_joined(texts: Iterable[str], layout: Layout, n_images: int | None = N
 
 
 def check_separator(layout: Layout) -> None:
-    """Refuse a separator that no file has."""
+    """Refuse a separator that occurs in no file."""
     name = layout.separator
     if name not in (None, "none") and f"separator {name}" not in layout.used:
         raise UsageError(
@@ -205,14 +205,14 @@ def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
 
 
 def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether the first part of a cell, and no other part, begins with a capital."""
+    """Whether the first part of a cell is the only part that begins with a capital."""
     first = [parts[0][0].isupper() for parts in lists]
     later = [part[0].isupper() for parts in lists for part in parts[1:]]
     return bool(np.mean(first) > 1 - _ALIKE and np.mean(later) < _ALIKE)
 
 
 def _is_one_text(lists: Sequence[Sequence[str]]) -> bool:
-    """Whether parts are paragraphs of several sentences, or together form one sentence."""
+    """Whether parts are paragraphs of several sentences, or form one sentence together."""
     several = [bool(_SENTENCES.search(part)) for parts in lists for part in parts]
     before = [part.endswith(".") for parts in lists for part in parts[:-1]]
     last = [parts[-1].endswith(".") for parts in lists]

@@ -31,6 +31,8 @@ _LIST = re.compile(
 _END = re.compile(rb"\}" + _W + rb"(?=\])")
 _BETWEEN = re.compile(_W + rb"," + _W + rb"(?=\{)")
 _LONG_NUMBER = re.compile(rb"\d{4300}")  # more digits than Python reads as a whole number
+# What every hundredth byte of a file with such a number has
+_LONG_PERHAPS = re.compile(rb"\d{43}")
 _MOST_LISTS = 8  # lists in a file; a mapping of ids may have a list for each image
 _FIRST = 1 << 20  # bytes within which the first object ends
 _MOST_DEEP = MAX_DEPTH // 2  # lists within lists
@@ -63,7 +65,7 @@ def load_lists(path: Path, *, what: str, wanted: Collection[str] | None) -> obje
 
 
 def _with_lists(data: bytes, path: Path, wanted: Collection[str] | None) -> object:
-    """The contents of a file with lists of objects as columns; None if this is not possible."""
+    """The contents of a file, with lists of objects as columns, or None if this is not possible."""
     apart = lists_apart(data.removeprefix(_MARK), wanted) if _is_utf_8(data) else None
     if apart is None or not apart[1]:
         return None
@@ -83,14 +85,14 @@ def _with_lists(data: bytes, path: Path, wanted: Collection[str] | None) -> obje
 
 def _is_utf_8(data: bytes) -> bool:
     try:
-        data.decode()
+        data.isascii() or data.decode()
     except UnicodeDecodeError:
         return False
     return True
 
 
 def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColumns | None:
-    """The columns of JSON Lines (an object in each line); None if the strict reader must read."""
+    """The columns of JSON Lines (an object per line), or None if the strict reader must read."""
     n = data.count(b"\n") + (not data.endswith(b"\n"))
     each = data.startswith(b"{") and data.count(b"\n{") == n - 1 and _is_utf_8(data)
     return object_columns(data, n, wanted) if each else None
@@ -99,7 +101,7 @@ def lines_as_columns(data: bytes, wanted: Collection[str] | None) -> ObjectColum
 def lists_apart(
     data: bytes, wanted: Collection[str] | None
 ) -> tuple[bytes, dict[str, ObjectColumns]] | None:
-    """JSON with a mark in place of each list of objects, and the lists; None if this is impossible.
+    """JSON with a mark for each list of objects, and the lists, or None if this is impossible.
 
     Example:
         >>> rest, lists = lists_apart(b'{"images": [{"id": 7}, {"id": 8}]}', ["id"])
@@ -165,13 +167,17 @@ def object_columns(
         names = _plain_columns(table, wanted) if table.num_rows == n else None
     except (pa.ArrowException, ValueError, RecursionError):
         return None
-    if not names or (len(names) < table.num_columns and _LONG_NUMBER.search(objects)):
+    if not names or (len(names) < table.num_columns and _has_long_number(objects)):
         return None
     return ObjectColumns(first, table.select(names))
 
 
+def _has_long_number(objects: bytes) -> bool:
+    return bool(_LONG_PERHAPS.search(objects[::100]) and _LONG_NUMBER.search(objects))
+
+
 def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | None:
-    """The columns of plain values; None if a wanted column has other values or gaps."""
+    """The columns of plain values, or None if a wanted column has other values or gaps."""
     import pyarrow as pa
 
     names = []
@@ -187,7 +193,7 @@ def _plain_columns(table: Table, wanted: Collection[str] | None) -> list[str] | 
 
 
 def _is_flat(kind: DataType) -> bool:
-    """Whether values of a type hold no objects, and no lists nested too deeply."""
+    """Whether values of a type contain no objects and no deeply nested lists."""
     import pyarrow as pa
 
     for _ in range(_MOST_DEEP):

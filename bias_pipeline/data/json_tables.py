@@ -1,4 +1,4 @@
-"""Reads rows from JSON other than lists of objects: a mapping of ids, or a table by its columns.
+"""Reads rows from JSON that is no list of objects: a mapping of ids, or a table by its columns.
 
 ``DataFrame.to_json`` writes columns by default (``orient="records"`` writes rows).
 """
@@ -20,7 +20,7 @@ _LISTED = 8
 def list_within(
     data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
 ) -> str | None:
-    """The key of the list of rows; None if the object maps ids to values."""
+    """The key under which the list of rows is, or None if the object maps ids to values."""
     if key is not None and key in data:
         return key
     lists = [name for name, value in data.items() if _has_rows(value)]
@@ -39,7 +39,7 @@ def list_within(
 
 
 def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    """A row for each value of a mapping of image ids; several values of an id become several rows.
+    """A row for each value in a mapping of image ids; several values of an id become several rows.
 
     Example:
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
@@ -61,7 +61,7 @@ def _has_rows(value: Any) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether this may be an image's value: a text, null, columns, or a list of these."""
+    """Whether this may be the value of an image: a text, null, columns, or a list of these."""
     return all(item is None or isinstance(item, str | Mapping) for item in _values_of(value))
 
 
@@ -73,7 +73,6 @@ def _values_of(value: Any) -> Sequence[Any]:
 
 
 def _has_id(value: object) -> bool:
-    """Whether the value is a mapping with an image id."""
     return isinstance(value, Mapping) and any(map(_is_id, value))
 
 
@@ -89,7 +88,7 @@ class ColumnsTable(NamedTuple):
 
 
 def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> ColumnsTable | None:
-    """The rows of a table written by its columns; None for other data.
+    """The rows of a table written by its columns, or None for other data.
 
     Example:
         >>> by_columns = {"image": {"0": "7.jpg"}, "caption": {"0": "a dog"}}
@@ -151,12 +150,11 @@ def _split(data: Mapping[str, Any]) -> ColumnsTable | None:
 
 
 def _are_mappings(columns: Sequence[Any]) -> bool:
-    """Whether all columns are mappings with the same keys."""
     return all(isinstance(c, Mapping) and c.keys() == columns[0].keys() for c in columns)
 
 
 def _are_lists(columns: Sequence[Any]) -> bool:
-    """Whether all columns are lists of the same length, without mappings in them."""
+    """Whether all columns are lists of the same length that contain no mappings."""
     return all(
         isinstance(column, list)
         and len(column) == len(columns[0])

@@ -1,4 +1,4 @@
-"""Labels of images: a line for each image, or for each image, attribute and annotator."""
+"""Reads labels: a line for each image, or a line for each image, attribute and annotator."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Labels:
     def with_ids(
         self, raw: Mapping[str, str], rename: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> Labels:
-        """The labels under other image ids: ``raw`` is replaced, everything else is renamed."""
+        """The labels under other image ids; ``raw`` is replaced, and everything else is renamed."""
         originals = {old: new for new, old in rename({i: i for i in self.edits.values()}).items()}
         edits = {image: originals.get(old, old) for image, old in rename(self.edits).items()}
         return replace(self, raw=raw, sets=rename(self.sets), edits=edits)
@@ -106,7 +106,7 @@ def label_map(
 
 
 class NoLabelColumnError(NotApplicableError):
-    """A table without a column of labels of an attribute.
+    """The error for a table that has no column with labels of the attribute.
 
     Attributes:
         path: the table.
@@ -173,7 +173,7 @@ def _open_labels(
 
 
 class RawLabels(NamedTuple):
-    """The labels of a table, or of a part of it, as the table writes them."""
+    """The labels of a table, or of a part of the table, in the spelling of the table."""
 
     raw: dict[str, str]  # canonical image id to its label
     parts: dict[str, str]  # to its part in the column `split`
@@ -182,7 +182,6 @@ class RawLabels(NamedTuple):
     repeated: int  # equal repetitions that were collapsed
 
     def first_with(self, label: str) -> str:
-        """The first image with a label."""
         return next(image for image, written in self.raw.items() if written == label)
 
 
@@ -222,7 +221,6 @@ class LabelColumns:
     def interpret(
         self, counts: Counter[str], first_with: Callable[[str], str], layout: Layout
     ) -> LabelMap:
-        """The label map, extended to all labels that occur."""
         self.rows.note_mended(layout)
         path, field = self.rows.path, self.field
         return _interpret(path, field, counts, first_with, self.labels, self.attribute, layout)
@@ -295,7 +293,7 @@ def _with_sets(
 
 
 def named_sets(sets: Mapping[str, object]) -> dict[str, str]:
-    """The set of each image; empty if the column names parts of a split instead."""
+    """The set of each image; empty if the column names parts of a split and no sets."""
     named = {image: str(name).strip() for image, name in sets.items() if not is_absent(name)}
     named = {image: name for image, name in named.items() if name}
     return {} if {name.casefold() for name in named.values()} <= _PARTS else named
@@ -358,7 +356,6 @@ def _interpret(
     attribute: Attribute,
     layout: Layout,
 ) -> LabelMap:
-    """The label map, extended to all labels that occur."""
     whole, read = recognise_labels(counts, labels, attribute, layout.label_map)
     if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
         example = first_with(unknown[0])
@@ -568,7 +565,7 @@ def repetition_note(repeated: int, what: str = "labels") -> tuple[str, ...]:
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
     """A note on how many images have a label of no group, by label.
 
-    Only ``metric=assumed_group`` scores images whose annotators were unsure.
+    Only ``metric=assumed_group`` scores images whose annotators were unsure of the group.
     """
     written = Counter(raw)
     counts = {label: n for label, n in written.items() if labels.group_of(label) is None}

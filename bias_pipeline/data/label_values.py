@@ -1,4 +1,4 @@
-"""Interprets labels in another form than the attribute's: spellings, votes, one-hot columns.
+"""Interprets labels that differ from the attribute's groups: spellings, votes, one-hot columns.
 
 An unmapped label is accepted only if it is unambiguous. Such a label is a group's name in another
 case or with underscores, the first letter of only one group, or a word listed for one of two
@@ -20,7 +20,7 @@ from bias_pipeline.errors import UsageError, did_you_mean
 
 
 def with_map(labels: LabelMap, attribute: Attribute, meanings: Mapping[str, str]) -> LabelMap:
-    """A copy that also has the user's meanings of labels."""
+    """A copy that also has the meanings of labels that the user gave."""
     groups: dict[str, str] = {}
     strata: dict[str, str] = {}
     known = {**{group: group for group in attribute.groups}, **labels.groups}
@@ -69,7 +69,7 @@ def recognise_labels(
 
 
 def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Collection[str]) -> str:
-    """The only group (or label of no group) that a label can mean; empty unless there is one."""
+    """The only group, or label of no group, that a label can mean; empty if it is not unique."""
     spelled = {
         _plain_label(stratum): stratum for stratum in reversed(labels.strata)
     }  # Unsure, unsure
@@ -84,15 +84,15 @@ def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Coll
 
 
 def _plain_label(label: str) -> str:
-    """A label in lower case, blanks for underscores: "Something else" is something_else."""
+    """A label in lower case, with underscores for blanks: "Something else" is something_else."""
     return label.casefold().replace("_", " ")
 
 
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:
     """The groups for which a word is listed.
 
-    Empty for attributes with a context, and for attributes of more than two groups, where a word
-    may lie between two groups: "happiness" is listed for contentment.
+    Empty for attributes with a context. Also empty for attributes of more than two groups, where a
+    word may lie between two groups: "happiness" is listed for contentment.
     """
     if attribute.applies_to is not None or len(attribute.groups) > 2:
         return ()
@@ -103,7 +103,9 @@ TIE = "no majority"
 
 
 def majority(votes: Iterable[tuple[str, float]]) -> str:
-    """The label with the greatest sum of weights; ``no majority`` for a tie.
+    """The label with the greatest sum of weights.
+
+    ``no majority`` for a tie.
 
     Example:
         >>> majority([("Male", 1), ("Male", 1), ("Female", 1)])
@@ -126,7 +128,7 @@ _MINUS = "-1"  # means no, but not beside cells with 0
 
 
 def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]:
-    """For each way of naming columns, the plain name of each group's column.
+    """The plain name of each group's column, for each way of naming columns.
 
     A column has the group's name, either alone, or after the attribute's name (``gender_male``, as
     ``pandas.get_dummies`` writes it), or after ``is``.
@@ -160,7 +162,7 @@ def group_columns(columns: Sequence[str], labels: LabelMap, attribute: Attribute
 
 
 def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
-    """The options that read a column about one of two groups (CelebA's ``Male``); possibly empty.
+    """The options that read a column about one of two groups (CelebA's ``Male``); may be empty.
 
     Example:
         >>> gender = Attribute("gender", ("male", "female"), {}, {})
@@ -178,7 +180,7 @@ def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
 
 
 def one_label(cells: Mapping[str, str]) -> str | None:
-    """The only group whose cell says yes, or ``no group`` or ``several groups``; None if unclear.
+    """The only group whose cell says yes, ``no group`` or ``several groups``, or None if unclear.
 
     Example:
         >>> one_label({"male": "0", "female": "1"}), one_label({"male": "True", "female": "False"})
@@ -199,7 +201,7 @@ def one_label(cells: Mapping[str, str]) -> str | None:
 def with_labels(
     rows: Rows, columns: Mapping[str, str], field: str
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The number and the content of each row; a column of labels replaces the groups' columns."""
+    """The number and the content of each row; one column of labels replaces the groups' columns."""
     written: set[str] = set()
     for number, row in rows.items:
         cells = {group: rows.label(number, row, column) for group, column in columns.items()}

@@ -1,9 +1,9 @@
 """Writes data in memory to the files that the commands read.
 
-The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned, so
-positions are the ids, unless the items are rows with an id (``{"image_id": 7, ...}``). A table's
-ids are its column of ids, or else pandas' index, or else positions. Data may also be the path of a
-file, which is then read.
+The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned, and
+positions are the ids. If the items are rows with an id (``{"image_id": 7, ...}``), this id counts.
+A table's ids come from its column of ids, else from pandas' index, else from positions. Data may
+also be the path of a file, which is then read.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Row = Mapping[str, object]
 
 
 def caption_file(captions: Captions, folder: Path, name: str, id_column: str | None = None) -> Path:
-    """Write the file of model or human captions, unless they are in a file already.
+    """Write the file of model captions or human captions, unless they already are in a file.
 
     Example:
         >>> import tempfile
@@ -201,7 +201,7 @@ def _object_rows(key: object, categories: object) -> Iterator[Row]:
 
 
 def _row(name: str, key: object, values: Mapping[str, object], absent: object) -> Row:
-    """A row that begins with the id; an id among the values replaces this id.
+    """A row that begins with the id; an id among the values comes first.
 
     Example:
         >>> _row("id", 0, {"gender": "male", "image_id": 7}, None)
@@ -224,8 +224,8 @@ def _by_image(labels: Labels) -> object:
 
     A list for each attribute becomes a list for each image, and a mapping for each attribute
     becomes a mapping for each image. Other labels stay as they are. Keys count as attributes if
-    they are names of known attributes; columns of labels files, such as ``set``, may stand beside
-    them.
+    they are names of known attributes. Columns of label files, such as ``set``, may occur beside
+    attributes.
 
     Example:
         >>> _by_image({"gender": {7: "male"}, "race": {7: "dark", 8: "light"}})

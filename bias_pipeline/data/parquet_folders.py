@@ -1,4 +1,4 @@
-"""Folders of Parquet files that one program wrote in parts, which are read as one file.
+"""Reads a folder of Parquet files that one program wrote in parts as one file.
 
 Names of parts differ only in digits, as ``train-00000-of-00002.parquet`` does.
 """
@@ -30,7 +30,7 @@ def is_parquet_folder(path: Path) -> bool:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The parts in the order of their numbers; refused if the names are not names of parts."""
+    """The parts in the order of their numbers; other names are refused."""
     note_opened(folder.absolute())
     files = sorted(_files(folder), key=_in_order)
     kinds = [[*alike] for _, alike in groupby(sorted(files, key=_without_digits), _without_digits)]
@@ -46,7 +46,7 @@ def parquet_files(folder: Path) -> list[Path]:
 def check_same_columns(
     path: Path, schema: Schema, first: Path, expected: Schema, columns: Iterable[str]
 ) -> None:
-    """Refuse a part that lacks a column of the first part, or that has it with another type."""
+    """Refuse a part in which a column of the first part is absent or has another type."""
     for name in columns:
         if name not in schema.names:
             raise DataError(
@@ -62,7 +62,7 @@ def check_same_columns(
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files with content; programs mark a finished folder by an empty ``_SUCCESS``."""
+    """The files with content; programs mark a finished folder with an empty ``_SUCCESS``."""
     return [
         file
         for file in folder.iterdir()

@@ -1,4 +1,4 @@
-"""Human captions, which a process reads once for all captioners and attributes of a sweep."""
+"""Reads human captions once in a process, for all captioners and attributes of a sweep."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _last: list[_PackedCaptions] = []  # at most one file
 
 
 def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
-    """The human captions, and how many rows repeat others; see :func:`human_captions`."""
+    """The human captions, and the number of repeated rows; see :func:`human_captions`."""
     request = path, path.absolute(), layout.blank_copy()
     for known in _last:
         if (known.path, known.place, known.settings) == request and are_unchanged(known.files):
@@ -69,7 +69,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
 
 
 def _pack(texts: Sequence[str]) -> bytes | None:
-    """Texts as bytes; None if there are too many, or if they could not be separated again."""
+    """Texts as bytes, or None if there are too many, or if they could not be separated again."""
     together = "\0".join(texts)
     if not together or len(together) > _MOST or together.count("\0") != len(texts) - 1:
         return None

@@ -1,8 +1,8 @@
-"""Finds and reads the photos of a folder, makes pixels of pictures with edits, and thumbnails.
+"""Finds and reads the photos of a folder, applies edits to pictures, and makes thumbnails.
 
 Photos are returned upright (EXIF), with three channels of eight bits; only the first frame of an
 animation is read. Only decoders of picture formats are used, and a picture too large for memory is
-not decoded. Pixels come from files or drawings.
+not decoded. The pixels of a picture come from a file or a drawing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LYING = range(5, 9)  # EXIF orientations that swap rows and columns
 
 
 class UnreadableError(Exception):
-    """Why a photo cannot be read."""
+    """The error with the reason why a photo cannot be read."""
 
     def __init__(self, reason: str, *, lasting: bool = True) -> None:
         super().__init__(reason)
@@ -49,7 +49,7 @@ class UnreadableError(Exception):
 
 
 def image_id(name: str) -> str:
-    """The id of the image in a file: the file's name without its ending, as a canonical id.
+    """The id of the image in a file: the file's name without its ending, in its one form.
 
     COCO's long names become their numbers, as in COCO's own annotations.
 
@@ -167,7 +167,7 @@ def _has_exif(image: Image) -> bool:
 
 
 def fault_of(path: Path) -> str | None:
-    """Why a photo cannot be read; None if it seems readable.
+    """The reason why a photo cannot be read, or None if it seems readable.
 
     A JPEG with a valid beginning and end is not decoded, since decoders mostly ignore damage in
     between. All other photos are read, once per process unless their size or time changes.
@@ -215,7 +215,6 @@ def _open_photo(path: Path, formats: Sequence[str]) -> Image:
 
 
 def _formats() -> list[str]:
-    """The supported formats that this Pillow has."""
     from PIL import Image
 
     Image.init()  # otherwise only a few are loaded
@@ -305,7 +304,7 @@ def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
 
 
 def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...]:
-    """Regions with the size of their picture; the file gives a missing size.
+    """Regions with the size of their picture; a missing size is read from the file.
 
     Example:
         >>> with_sizes([Region("dog", (0, 0, 1, 1), (0, 0))], (2, 3))[0].size
@@ -315,7 +314,7 @@ def with_sizes(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region
 
 
 def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
-    """Regions with the size of their picture, whose file is opened only if this is needed."""
+    """Regions with the size of their picture; the file is opened only if this is needed."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return with_sizes(regions, photo_size(file))

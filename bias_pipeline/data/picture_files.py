@@ -1,6 +1,6 @@
-"""The pictures of a data set, files of regions in these pictures, and results of detectors.
+"""Finds the pictures of a data set and reads their regions, also from results of detectors.
 
-Formats: COCO's instances and its results, which detectors write (Lin et al., ECCV 2014).
+Formats: COCO's instances, and COCO's results, which detectors write (Lin et al., ECCV 2014).
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class PictureFiles:
         return self.photos.get(short_id(image))
 
     def regions_of(self, image: str) -> tuple[Region, ...] | None:
-        """The annotated regions of an image; None if it was not annotated."""
+        """The annotated regions of an image, or None if it was not annotated."""
         return self.regions.get(short_id(image))
 
     def with_ids_of_labels(self, images: LabelledImages, source: Path | None) -> PictureFiles:
-        """A copy in which pictures and regions have the label file's ids."""
+        """A copy in which pictures and regions have the ids of the label file."""
         photos = images.photos(self.photos)
         regions = images.rename(source, self.regions)
         if photos is self.photos and regions is self.regions:
@@ -213,7 +213,7 @@ def _numbers(rows: Rows, number: int, values: object, key: str) -> tuple[float, 
 
 
 def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple[int, int]]:
-    """Run lengths as COCO's tools compress them, and the height and width of their mask."""
+    """Decode run lengths of COCO's tools, and the height and width of their mask."""
     mask = outline if isinstance(outline, Mapping) else {}
     size, counts = mask.get("size"), mask.get("counts")
     if not (
@@ -292,7 +292,7 @@ _CONFIDENCES = ("score", "confidence")
 
 
 def detections_by_id(path: Path, layout: Layout | None = None) -> dict[str, Labels]:
-    """The labels detected in each image of a file.
+    """The labels that a file of detections has for each image.
 
     Example:
         >>> import tempfile

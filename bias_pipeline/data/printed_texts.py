@@ -1,9 +1,9 @@
-"""Reads the texts in a cell, even if Python, NumPy or JSON printed a list or mapping into it.
+"""Reads the texts in a cell, also if Python, NumPy or JSON printed a list or mapping into it.
 
 ``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
 ``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
-``b'a dog'``. Language models write JSON between the signs of a block of code. A print is read
-completely or not at all, and nothing is executed.
+``b'a dog'``. Language models write JSON between the signs of a block of code. A printed value is
+read completely or not at all, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FIRST_TWO = frozenset(
 
 
 class NotWholeError(Exception):
-    """A print that lacks texts or cannot be read; the message says which."""
+    """The error for a print that lacks texts or cannot be read; the message says which."""
 
 
 class _Pairs(NamedTuple):
@@ -76,7 +76,7 @@ class _Pairs(NamedTuple):
 
 
 def may_be_printed(text: str) -> bool:
-    """Whether a cell may hold a print; false for nearly every caption, and fast.
+    """Whether a cell may hold a printed value; this is fast, and false for nearly every caption.
 
     Example:
         >>> may_be_printed("['a dog' 'a cat']"), may_be_printed("array of dogs")
@@ -89,8 +89,8 @@ def may_be_printed(text: str) -> bool:
 
 def any_printed(texts: Sequence[str]) -> bool:
     heads = {text[:2] for text in texts}
-    begun = any(head in _FIRST_TWO or head[:1].isspace() for head in heads)
-    return begun and any(map(may_be_printed, texts))
+    begun = {head for head in heads if head in _FIRST_TWO or head[:1].isspace()}
+    return bool(begun) and any(may_be_printed(text) for text in texts if text[:2] in begun)
 
 
 def printed_texts(text: str) -> list[str] | None:
@@ -137,7 +137,7 @@ def _value_of(text: str) -> Any:
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    """The parts of a print, then an empty match."""
+    """The tokens of a print, followed by an empty match."""
     place = 0
     while place < len(text):
         token = _TOKEN.match(text, place)
@@ -154,7 +154,6 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value that begins with a token."""
     match token.lastgroup:
         case "string":
             return _string(token[0])
@@ -174,7 +173,7 @@ def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> 
 
 
 def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
-    """The value between brackets; for a call such as ``array([...])`` the call's argument."""
+    """The value between brackets; for a call such as ``array([...])``, the argument of the call."""
     items: list[Any] = []
     keys: list[Any] = []
     commas = 0
@@ -195,7 +194,7 @@ def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
 
 
 def _string(written: str) -> str:
-    """The text of a string as Python writes it; a line end within it stays."""
+    """A string in Python's notation; a line end within the string stays."""
     if "\\" not in written and written[0] in "'\"":
         return written[1:-1]
     escaped = _ESCAPE.sub(_python_escape, written).replace("\r", "\\r").replace("\n", "\\n")
@@ -207,7 +206,7 @@ def _string(written: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
-    """Keep a known escape of Python; turn the backslash of any other escape into a character."""
+    """Decode a known escape of Python; for any other escape, treat the backslash as a character."""
     return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
 
 
@@ -250,7 +249,7 @@ def _text_of(item: Any) -> str:
 
 
 def _text_in(mapping: Mapping[str, Any]) -> object:
-    """The caption in ``{"caption": "a dog", "conf": 1}``: its only text, or its usual key's text.
+    """The caption in ``{"caption": "a dog", "conf": 1}``: its only or its usual key's text.
 
     Example:
         >>> _text_in({"raw": "a dog", "tokens": ["a", "dog"]})

@@ -1,8 +1,8 @@
-"""Captions as other programs write them, recognised by the keys of a file's first entry.
+"""Reads captions in the forms of other programs, recognised by the keys of a file's first entry.
 
-These are lmms-eval's samples, answers of a batch of OpenAI, Anthropic, Gemini and services like
-them, LLaVA's conversations and answers, chats, and VLMEvalKit's sheets. Each becomes rows of image
-id, the model's captions and, if the file has them, human captions.
+The programs are lmms-eval (samples), batches of OpenAI, Anthropic, Gemini and similar services,
+LLaVA (conversations and answers), chats, and VLMEvalKit (sheets). Each output becomes rows with
+image id, the model's captions and, if the file has them, human captions.
 """
 
 from __future__ import annotations
@@ -59,15 +59,14 @@ class ProgramOutput(ABC):
 
     @classmethod
     def wrote(cls, first: Mapping[str, Any]) -> bool:
-        """Whether a file with this first entry is of this program."""
         return cls.marks <= set(map(str, first))
 
     @abstractmethod
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
-        """What an entry says; None if it is about no image."""
+        """The answer of an entry, or None if the entry is about no image."""
 
     def plain_rows(self) -> Rows:
-        """The file as rows of ``image_id``, ``caption`` and, if it has them, human captions."""
+        """The file as rows of ``image_id``, ``caption`` and human captions, if it has them."""
         blocks = blocks_of(self._items())
         return Rows(self.rows.path, self.rows.unit, None, blocks, people=self.people)
 
@@ -115,7 +114,7 @@ def _row(image: str, answer: Answer) -> Mapping[str, Any]:
 
 
 class Samples(ProgramOutput):
-    """Samples of lmms-eval: an entry for each document, with the values of each metric.
+    """Samples of lmms-eval, with an entry for each document and the values of each metric.
 
     A captioning task's metric is ``{"answer": [...], "pred": "...", "image_id": 42}``, where
     ``answer`` holds human captions. In ``coco_cap_chair``, ``answer`` and ``pred`` are names of
@@ -177,7 +176,6 @@ def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _flatten(value: Any) -> list[Any]:
-    """The items of lists within lists."""
     return (
         [item for part in value for item in _flatten(part)] if isinstance(value, list) else [value]
     )
@@ -198,9 +196,9 @@ def _is_picture(value: object) -> bool:
 
 
 class Batch(ProgramOutput):
-    """Answers of a batch: an entry for each request, whose ``custom_id`` is the image's id.
+    """Answers of a batch, with an entry for each request; the ``custom_id`` is the image's id.
 
-    If an image has several requests, the ``custom_id`` has their numbers from 0: ``42#1``.
+    If an image has several requests, the ``custom_id`` also numbers them from 0: ``42#1``.
     """
 
     name = "answers of a batch"
@@ -249,7 +247,7 @@ class GeminiBatch(Batch):
 
 
 class Conversations(ProgramOutput):
-    """LLaVA's conversations about a picture: the answers are the captions."""
+    """LLaVA's conversations about a picture, whose answers are the captions."""
 
     name = "conversations of LLaVA"
     marks = frozenset({"conversations"})
@@ -295,7 +293,7 @@ class Conversations(ProgramOutput):
 
 
 class Chats(Conversations):
-    """Chats as messages with a role, as Hugging Face's templates have them."""
+    """Chats as messages with a role, in the form of Hugging Face's templates."""
 
     name = "chats"
     marks = frozenset({"messages"})
@@ -339,7 +337,7 @@ class LlavaAnswers(ProgramOutput):
 
 
 class EvalSheet(ProgramOutput):
-    """A sheet of VLMEvalKit: ``index`` numbers its rows, so ids come from ``image_path``."""
+    """A sheet of VLMEvalKit; ``index`` numbers its rows, so ids come from ``image_path``."""
 
     name = "a sheet of VLMEvalKit"
     marks = frozenset({"index", "question", "prediction"})
@@ -366,7 +364,7 @@ class EvalSheet(ProgramOutput):
         return Answer(image, [caption], human)
 
     def _human(self, number: int, row: Mapping[str, Any]) -> Sequence[str]:
-        """The list in ``answer``; a single text is an answer to a question and no caption."""
+        """The list in ``answer``; a single text answers a question and is no caption."""
         written = row.get("answer")
         if isinstance(written, list) or (isinstance(written, str) and written.startswith("[")):
             return self.rows.texts(number, row, "answer")
@@ -387,7 +385,7 @@ COLUMNS = sorted({name for program in _PROGRAMS for name in program.columns})
 
 
 def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows | None:
-    """A program's output as plain rows; None if the program is unknown."""
+    """A program's output as plain rows, or None if the program is unknown."""
     keys = set(map(str, first))
     if {"custom_id", "body"} <= keys and "response" not in keys:
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")

@@ -1,6 +1,6 @@
-"""Tables that ``rate`` writes: raters' answers, and the rates at which labels err.
+"""Reads and writes the tables of ``rate``: raters' answers, and the rates at which labels err.
 
-A line of a table of label errors has an attribute, a group, a label, and the share of the group's
+A line in a table of label errors has an attribute, a group, a label, and the share of the group's
 images with this label.
 """
 
@@ -55,7 +55,7 @@ def write_label_errors(
     """Write the table of one attribute.
 
     ``confusion`` is (K, K), the share of each group (first axis) labelled as each group. Rows of
-    NaN, for groups without images, are left out.
+    NaN, which belong to groups without images, are left out.
     """
     lines = [
         dict(zip(_ERROR_COLUMNS, (attribute, group, label, round(share, 6)), strict=True))
@@ -67,7 +67,7 @@ def write_label_errors(
 
 
 def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """By attribute, group and label, the share of the group's images with this label."""
+    """The share of a group's images with a label, by attribute, group and label."""
     rows = open_rows(check_file(path), what=_ERRORS)
     rows.require(*_ERROR_COLUMNS)
     shares: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""People and things in pictures: their labels, their regions as masks, and crops to a person."""
+"""People and things in pictures: their labels, masks of their regions, and crops to a person."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GREY = (127, 127, 127)
 
 
 def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
-    """One picture, or its largest person's box, padded with grey to a square.
+    """One picture, or the box of its largest person, padded with grey to a square.
 
     A picture without annotated people is not cropped: data sets of faces have only faces.
     """
@@ -36,7 +36,7 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:
-    """The person with the largest box within the picture; None without people.
+    """The person with the largest box within the picture, or None without people.
 
     Example:
         >>> small, large = (Region("person", (0, 0, side, side), (9, 9)) for side in (2, 5))
@@ -67,7 +67,7 @@ def crop_to_square(whole: Image, person: Region) -> Image:
 
 
 def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
-    """A digest of all that decides :func:`crop_person`: content, edits and the person's box."""
+    """A digest of all that decides a crop: content, edits and the person's box."""
     # All regions decide what an edit paints over
     content = pictures.digest_of_row(row) if pictures.edits else pictures.contents[row]
     place = pictures.regions_of(row) if crop == "person" else None
@@ -80,7 +80,7 @@ Labels = tuple[tuple[str, float], ...]  # labels and confidences in [0, 1], the 
 
 
 def by_confidence(confidences: Mapping[str, float]) -> Labels:
-    """Labels by descending confidence, ties in alphabetical order.
+    """Labels by descending confidence; equally confident labels are in alphabetical order.
 
     Example:
         >>> by_confidence({"dog": 0.5, "cat": 0.5, "horse": 0.75})
@@ -96,7 +96,7 @@ _LONGEST = 1_000_000  # pixels of an outline; its reader needs about 100 bytes f
 def outline_mask(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels that a region's outline covers, scaled to the picture.
 
-    If the picture is scaled down, pixels that the outline covers in part count too.
+    If the picture is scaled down, pixels that the outline covers only in part count too.
     """
     rows, columns = region.size
     if rows * columns > MAX_PIXELS:
@@ -141,7 +141,7 @@ def box_mask(region: Region, height: int, width: int) -> BoolArray:
 
 
 def region_mask(region: Region, height: int, width: int) -> BoolArray:
-    """(height, width) the pixels of a region's outline, or of its box without outline pixels."""
+    """(height, width) the pixels of a region's outline, or of its box if it has no outline."""
     if region.has_outline:
         mask = outline_mask(region, height, width)
         if mask.any():
@@ -150,7 +150,7 @@ def region_mask(region: Region, height: int, width: int) -> BoolArray:
 
 
 def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
-    """The union of the masks, stored by columns like run lengths."""
+    """The union of the masks, stored column by column like run lengths."""
     combined = np.zeros((height, width), bool, order="F")
     for mask in masks:
         combined |= mask
@@ -158,7 +158,7 @@ def union(masks: Iterable[BoolArray], height: int, width: int) -> BoolArray:
 
 
 def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
-    """A mask grown by this number of pixels in all directions, diagonals included.
+    """A mask that is wider by this number of pixels in all directions, also diagonally.
 
     Example:
         >>> grow_mask(np.array([[False, False, True]]), 1).astype(int).tolist()
@@ -174,7 +174,7 @@ def grow_mask(mask: BoolArray, pixels: int) -> BoolArray:
 
 
 def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
-    """The first pixel, and the pixel after the last; slices drop pixels outside the picture."""
+    """The first pixel and the pixel after the last; slices drop pixels outside the picture."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)
 
@@ -186,7 +186,7 @@ def _length(points: Sequence[float]) -> float:
 
 
 def _scale(mask: BoolArray, height: int, width: int) -> BoolArray:
-    """The scaled mask: pixels that contain any part of the mask."""
+    """The scaled mask, which has every pixel that contains any part of the mask."""
     if mask.shape == (height, width):
         return mask
     scaled: BoolArray = mask
@@ -199,7 +199,7 @@ def _scale(mask: BoolArray, height: int, width: int) -> BoolArray:
 
 
 def _decode(counts: bytes, height: int, width: int) -> BoolArray:
-    """(height, width) the mask of run lengths, which go down the columns and begin with zeros."""
+    """(height, width) the mask of run lengths, which follow the columns and begin with zeros."""
     runs = _runs(counts)
     if sum(runs) != height * width:
         raise ValueError(f"its run lengths do not fill {width} x {height} pixels")
@@ -208,7 +208,7 @@ def _decode(counts: bytes, height: int, width: int) -> BoolArray:
 
 
 def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, float, float] | None:
-    """Left, top, width and height of a run-length mask; None if the mask is empty.
+    """Left, top, width and height of a run-length mask, or None if the mask is empty.
 
     Example:
         >>> box_of_runs(b"131", 1, 5)  # one pixel without, three within, one without
@@ -235,8 +235,8 @@ def _runs(counts: bytes) -> list[int]:
     """The numbers in COCO's compressed run lengths.
 
     Each byte has six bits, of which five belong to the number, the lowest first. From the third
-    number on, the difference from the number two places earlier is stored. COCO's own reader goes
-    beyond the mask if the numbers are wrong.
+    number on, the file stores the difference from the number two places earlier. COCO's own reader
+    goes beyond the mask if the numbers are wrong.
     """
     runs: list[int] = []
     number = shift = 0

@@ -89,8 +89,8 @@ class Rows:
     def read(self, *readings: Callable[[Block], Any]) -> Iterator[tuple[Any, ...]]:
         """The functions' results for each block.
 
-        A faulty block is read again row by row, so the error names the first faulty row, after the
-        notes on earlier rows.
+        A faulty block is read again row by row. So the error names the first faulty row, and comes
+        after the notes on earlier rows.
         """
         for block in self.blocks:
             try:
@@ -155,7 +155,7 @@ class Rows:
             self.refuse(number, f"{name!r} must contain texts, found {str(cell)[:_SHOWN]!r}")
 
     def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
-        """The captions in one value, as :meth:`texts` reads it; null is a blank caption."""
+        """The captions in one value, which :meth:`texts` reads; null is a blank caption."""
         cell = self.value(number, row, name)
         if isinstance(cell, str) and not may_be_printed(cell):  # most cells of most files
             return (cell,)
@@ -194,7 +194,7 @@ class Rows:
         return block.columns[name]
 
     def ids(self, block: Block, name: str) -> list[str]:
-        """The canonical image ids of a column, as :meth:`id` reads each id."""
+        """The canonical image ids of a column; :meth:`id` reads each id."""
         cells = self.column(block, name)
         plain = plain_ids(cells)
         if plain is not None:
@@ -204,7 +204,7 @@ class Rows:
         ]
 
     def places(self, block: Block, name: str, index: Mapping[str, int]) -> IntArray:
-        """(N,) the place of each id of a column in an index; new ids are added to the index."""
+        """(N,) the place in an index of each id of a column; new ids are added to the index."""
         cells = block.whole_numbers(name) if name in block.columns else None
         if cells is None or len(cells) < _MANY:
             return places_of(self.ids(block, name), index)
@@ -214,7 +214,7 @@ class Rows:
         return places_of(map(str, distinct.tolist()), index)[rows]
 
     def labels(self, block: Block, name: str) -> list[str]:
-        """The labels of a column, as :meth:`label` reads each label."""
+        """The labels of a column; :meth:`label` reads each label."""
         cells = self.column(block, name)
         if set(map(type, cells)) != {str}:
             pairs = zip(block.numbers, cells, strict=True)
@@ -223,7 +223,7 @@ class Rows:
         return [labels[cell] for cell in cells]
 
     def _as_intended(self, text: str, n: int = 1) -> str:
-        """Return a label with its spelling mended; ``n`` cells have this label."""
+        """Return a label whose spelling is mended; ``n`` cells have this label."""
         if text.isascii():
             return text
         label = plain_name_of(text)
@@ -231,9 +231,9 @@ class Rows:
         return label
 
     def plain_texts(self, block: Block, name: str) -> Sequence[str] | None:
-        """The texts of a column with a text in each cell, blank for null; None for other columns.
+        """The texts of a column with one text per cell, blank for null.
 
-        :meth:`captions` reads the cells of other columns.
+        None for other columns, whose cells :meth:`captions` reads.
         """
         cells = self.column(block, name)
         kinds = set(map(type, cells))
@@ -252,7 +252,7 @@ class Rows:
             )
 
     def note_printed(self, layout: Layout) -> None:
-        """Note how many cells held printed lists or mappings, whose texts were read."""
+        """Note how many cells contained printed lists or mappings whose texts were read."""
         for column, n in self.printed.items():
             layout.add_note(
                 self.path,
@@ -260,7 +260,7 @@ class Rows:
             )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """The canonical image id of a row; 42.0, which tables with gaps have, becomes 42."""
+        """The canonical image id of a row; tables with gaps have 42.0, which becomes 42."""
         try:
             cell = self.value(number, row, name)
             return canonical_id(int(cell) if is_whole(cell) else cell)
@@ -285,7 +285,7 @@ class Opener(Protocol):
 
 
 def places_of(values: Iterable[str], index: Mapping[str, int]) -> IntArray:
-    """(N,) the place of each value in an index; new values are added to the index."""
+    """(N,) the place in an index of each value; new values are added to the index."""
     return np.fromiter(map(index.__getitem__, values), np.int64)
 
 
@@ -366,7 +366,7 @@ def _json_rows(
 
 
 def entry_blocks(entries: object, path: Path, place: str) -> Iterator[Block]:
-    """The rows of a list at a place of a JSON file."""
+    """The rows of a list that is at some place of a JSON file."""
     if isinstance(entries, ObjectColumns):
         return entries.blocks(0)
     return blocks_of(_entries(expect(entries, list, path, place), path, place))

@@ -20,7 +20,7 @@ _MAX_BYTES = 1 << 20  # bytes of one caption
 
 
 def is_text_folder(path: Path) -> bool:
-    """Whether a folder has .txt files, and otherwise only pictures and hidden files."""
+    """Whether a folder has .txt files and, besides them, only pictures and hidden files."""
     endings = {Path(name).suffix.lower() for name in _names(path)} if path.is_dir() else set()
     return ENDING in endings and endings <= {ENDING, *ENDINGS}
 

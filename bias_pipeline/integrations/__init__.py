@@ -1,1 +1,1 @@
-"""Scores inside other programs: pytest, training, lmms-eval, Inspect AI, evaluate."""
+"""Integrates scores into other programs: pytest, training, lmms-eval, Inspect AI, evaluate."""

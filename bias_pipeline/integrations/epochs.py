@@ -1,8 +1,7 @@
-"""The bias of a captioner during training: numbers after each epoch, for any logger.
+"""Measures the bias of a captioner after each epoch of its training, for any logger.
 
-:class:`CaptionBias` collects captions batch by batch, like the metrics of torchmetrics;
-:func:`bias_callback` makes it a callback of Lightning. One process must see all captions, since a
-mean over parts of the images would not be the number of all images.
+One process must see all captions, since the mean over parts of the images is not the number of all
+images.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class CaptionBias:
-    """Headlines of some metrics, for the captions that were collected since the last reset.
+    """The headlines of some metrics for the captions that were collected since the last reset.
 
     Example:
         >>> bias = CaptionBias({1: "male", 2: "female", 3: "female"}, metrics=["gender_error"])
@@ -59,7 +58,7 @@ class CaptionBias:
         self._captions: dict[Any, str] = {}
 
     def update(self, ids: Iterable[Any], captions: Iterable[str]) -> None:
-        """Add the captions of a batch; a second caption of an image replaces the first."""
+        """Add the captions of a batch; a second caption of an image replaces the first caption."""
         plain = [one.item() if hasattr(one, "item") else one for one in ids]
         texts = list(captions)
         if len(plain) != len(texts):
@@ -70,7 +69,7 @@ class CaptionBias:
         self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
-        """Fractions by name; the name is ``metric:direction`` if a metric has two headlines."""
+        """Fractions by name; if a metric has two headlines, the name is ``metric:direction``."""
         return self.compute_with_reasons()[0]
 
     def compute_with_reasons(self) -> tuple[dict[str, float], list[str]]:
@@ -125,9 +124,9 @@ def _number_name(metric: str, part: str) -> str:
 def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bias/") -> Callback:
     """A callback that logs the bias of an epoch's validation captions.
 
-    Captions that cannot be scored give NaN and a warning, and training goes on; an untrained
-    captioner may write blank captions. Lightning's sanity check computes once without logging, so a
-    wrong setting ends training before the first epoch.
+    Captions that cannot be scored give NaN and a warning, and training goes on, because an
+    untrained captioner may write blank captions. Lightning's sanity check computes once without
+    logging, so a wrong setting ends training before the first epoch.
     """
     from pytorch_lightning import Callback
 

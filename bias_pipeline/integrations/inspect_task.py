@@ -1,7 +1,7 @@
 """A task of Inspect AI: audits captions that a model writes of photos, or a file of captions.
 
-Inspect finds the task by the entry point ``inspect_ai``. The samples' metadata has all that scorers
-need, so a log can be scored again.
+Inspect finds the task by the entry point ``inspect_ai``. The samples' metadata has all data that
+scorers need, so a log can be scored again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ def caption_bias(
 
 
 def _samples(captions: str, files: dict[str, str]) -> list[Sample]:
-    """A sample for each labelled image of a file of captions."""
     dataset = {**files, "strict": False}
     settings = {"captioner": captions, "attribute": GROUP, "dataset": dataset}
     keep_refusals = {"text": {"declined": "keep"}}
@@ -130,7 +129,7 @@ def _by_group() -> list[Metric]:
 
 @cache
 def _descriptions() -> OurMetric:
-    """The metric on descriptions, by whose lists concepts are found."""
+    """The metric on descriptions; its lists find the concepts."""
     settings = {"metric": "descriptions", "attribute": GROUP}
     return preset(settings, {"dataset": "coco", "logger": None}).build("metric")
 
@@ -141,7 +140,7 @@ def _gender() -> Any:
 
 
 def _absent_score(text: str) -> Score | None:
-    """The score of a text that is no caption; absent, not zero."""
+    """The score of a text that is no caption, which is absent and not zero."""
     if not text.strip():
         return Score.unscored(answer=text, reason="no_response")
     if declining([text])[0]:
@@ -198,7 +197,7 @@ def descriptions() -> Scorer:
 
 @metric
 def answers() -> Metric:
-    """The number that decides each question of ``audit``, with its interval; NaN if undefined."""
+    """The deciding number of each question of ``audit``, with its interval, or NaN if undefined."""
 
     def compute(scores: list[SampleScore]) -> dict[str, float]:
         import bias_pipeline as bp
@@ -226,7 +225,7 @@ def answers() -> Metric:
 
 @scorer(metrics=[answers()])
 def audit() -> Scorer:
-    """1 for every text of the model, since the metric audits all texts together."""
+    """1 for every text of the model, since the metric audits all texts at once."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return Score(value=1.0, answer=after_thoughts(state.output.completion))

@@ -1,7 +1,6 @@
-"""A captioner's fairness as a test: the fixture ``bias_gate``, and a marker of the same name.
+"""Tests a captioner's fairness with the fixture ``bias_gate`` and a marker of this name.
 
-pytest loads this module if the package is installed. Other modules of the package are imported when
-a test requests the fixture.
+Other modules of the package are imported when a test requests the fixture.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ def bias_gate() -> Callable[..., Comparison]:
     """A function that compares a new captioner with an old one, like ``compare --fail-if-worse``.
 
     The function takes the arguments of :func:`bias_pipeline.compare`; the new captioner's captions
-    come first. The test fails when the command would fail, with sentences that say why: the new
+    come first. The test fails when the command would fail, and its message says why: the new
     captioner is less fair, nothing can be decided, or data or settings are wrong. With a margin,
     the test fails if the new captioner is less fair by more than the margin, or if a decision is
     open. Otherwise the function returns the comparison. ``history`` and ``looks`` are the options
-    of the same names: a folder that counts how many versions were compared on the same pictures,
-    and the number of versions after which nothing is decided (default: 5).
+    of the same names. ``history`` is a folder that counts how many versions were compared on the
+    same pictures. After ``looks`` versions nothing is decided (default: 5).
     """
     return _gate
 

@@ -1,4 +1,4 @@
-"""Caches of arrays and of large tables: a damaged entry counts as absent and is computed again.
+"""Caches arrays and large tables; a damaged entry counts as absent and is computed again.
 
 An array has a key, which says what was computed, and a checksum, which shows damage. A table is
 mapped into memory. The name of its file ends in a digest of its content, so a changed or cut table
@@ -49,7 +49,7 @@ class ArrayCache:
         self.root = Path(root)
 
     def get(self, key: str) -> Float64Array | None:
-        """The array stored under a key; None if it is absent or damaged."""
+        """The array stored under a key, or None if it is absent or damaged."""
         path = self._path(key)
         try:
             # A checksum, then the number of axes, their lengths and the values
@@ -91,7 +91,7 @@ class ArrayCache:
 
 @cache
 def _clear_once(root: Path) -> None:
-    """Remove drafts that killed processes left in a cache, once per cache and process."""
+    """Remove the drafts that killed processes left in a cache, once for each cache and process."""
     clear_drafts(root.glob(f"??/{DRAFTS}"))
 
 

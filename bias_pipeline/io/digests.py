@@ -1,4 +1,4 @@
-"""Digests of files, and files that say whether they are unchanged.
+"""Computes digests of files, and writes files that show whether they are unchanged.
 
 A large file is read again only after a change. Each folder has a ledger in the user's cache, which
 records the digests of the folder's files. If a JSON file with a checksum was changed, it is
@@ -45,18 +45,20 @@ def seal(content: Mapping[str, Any], *, within: str) -> bytes:
     """Plain data as JSON with its own checksum.
 
     Example:
-        >>> unseal(json.loads(seal({"a": 1, "b": {}}, within="b")), within="b")
-        {'a': 1, 'b': {}}
+        >>> unseal(json.loads(seal({"a": 1, "b": {"c": 2}}, within="b")), within="b")
+        {'a': 1, 'b': {'c': 2}}
     """
-    section = {**content[within], "checksum": sha256(strict_json(content))}
-    return strict_json({**content, within: section})
+    text = strict_json({**content, within: {**content[within], "checksum": ""}})
+    line = b',\n  "checksum": ""'
+    checksum = sha256(text.replace(line, b"", 1)).encode()
+    return text.replace(line, line[:-1] + checksum + b'"', 1)
 
 
 _CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # matches the last entry of an object
 
 
 def unseal(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:
-    """The content of a sealed object, checked, without its checksum."""
+    """The content of a sealed object without its checksum, after a check."""
     section = content.get(within) if isinstance(content, dict) else None
     if not isinstance(section, dict) or "checksum" not in section:
         raise ValueError("it has no checksum")
@@ -98,7 +100,7 @@ class _Ledger:
         self.fresh = 0  # bytes that were read and are not recorded yet
 
     def recorded_digest(self, name: str) -> str | None:
-        """The recorded SHA-256 of a file; None if no record is newer than the file."""
+        """The recorded SHA-256 of a file, or None if no record is newer than the file."""
         traits, digest = self.noted.get(name, (None, None))
         return digest if traits == Traits.read(self.folder / name) else None
 
@@ -107,7 +109,7 @@ class _Ledger:
         return self.recorded_digest(name) or self.read(name)
 
     def read(self, name: str) -> str:
-        """SHA-256 of a file, which is read even if there is a valid record."""
+        """SHA-256 of a file; the file is read even if there is a valid record."""
         path, now = self.folder / name, time.time_ns()
         traits = Traits.read(path)
         digest = sha256_of(path)
@@ -148,7 +150,7 @@ def digest_of(path: Path) -> str:
 
 
 def digests_of(paths: Iterable[Path]) -> list[str | None]:
-    """SHA-256 of many files; None for a file that cannot be read."""
+    """SHA-256 of many files, or None for a file that cannot be read."""
     digests: list[str | None] = []
     ledgers: set[_Ledger] = set()
     for path in paths:
@@ -220,7 +222,7 @@ def seal_folder(folder: Path) -> None:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder contains exactly the files it was sealed with.
+    """Whether a folder contains exactly the files that were there when it was sealed.
 
     Example:
         >>> import tempfile

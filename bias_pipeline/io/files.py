@@ -1,10 +1,11 @@
-"""Files and folders that appear completely or not at all, and CSV.
+"""Writes files and folders that appear completely or not at all, and reads and writes CSV.
 
 Each file or folder is written as a draft beside its place. The writer of a draft holds a lock on
-it, which the system releases when the process ends in any way; drafts without a lock are removed.
+the draft. The system releases this lock when the process ends in any way, and drafts without a lock
+are removed.
 
 CSV is for people, and this package reads it too. A spreadsheet runs a cell that begins like a
-formula. Such a text gets a leading single quote, which spreadsheets take for "this is text";
+formula. Such a text gets a leading single quote, which means "this is text" to spreadsheets;
 :func:`read_csv` removes the quote. Numbers are not changed, even if they are negative.
 """
 
@@ -44,7 +45,7 @@ def lock_draft(handle: int) -> None:
 
 
 def clear_drafts(drafts: Iterable[Path]) -> None:
-    """Remove drafts that nobody has locked, and that have not changed for a minute."""
+    """Remove drafts that no process has locked and that have not changed for a minute."""
     for path in drafts:
         with contextlib.suppress(OSError):
             if time.time() - path.lstat().st_mtime > YOUNG_S and not _is_locked(path):
@@ -52,7 +53,7 @@ def clear_drafts(drafts: Iterable[Path]) -> None:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a process has locked a draft; True if this cannot be found out."""
+    """Whether a process has locked a draft; True if nobody can find out."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,7 +83,7 @@ def check_places(*paths: Path | None) -> None:
 
 
 class HashedFile(io.BufferedWriter):
-    """A file written from its start, with the checksum of what was written so far."""
+    """A file that is written from its start, with the checksum of the content so far."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(io.FileIO(path, "wb"))
@@ -110,7 +111,7 @@ def write_hashed(path: Path, content: ReadableBuffer) -> str:
 
 
 def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Write a file whole or not at all; see :func:`replace_file`."""
+    """Write a file completely or not at all; see :func:`replace_file`."""
     try:
         replace_file(path, content, sync=sync)
     except OSError as error:
@@ -189,7 +190,7 @@ def draft_of(folder: Path) -> Iterator[Path]:
 
 
 def require_new(folder: Path) -> None:
-    """Check before any work that a folder is new or empty."""
+    """Check, before any work, that a folder is new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ResourceError(f"{folder}: already exists; name a new folder (--out)")
 
@@ -199,23 +200,26 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def csv_text(lines: Iterable[Sequence[object]]) -> str:
-    r"""Lines of values as CSV; NaN becomes an empty cell; the items of a list are joined by blanks.
+    r"""Lines of values as CSV; NaN becomes an empty cell, and blanks join the items of a list.
 
     Example:
         >>> csv_text([("id", "value"), ("=1+1", -0.5), ("a", math.nan)])
         "id,value\n'=1+1,-0.5\na,\n"
     """
-    return "".join(map(_line, lines))
+    written = _Written()
+    # csv quotes only line breaks that occur in the terminator, and both kinds need quotes.
+    csv.writer(written, lineterminator="\r\n").writerows(map(_cell, line) for line in lines)
+    return "".join(f"{line[:-2]}\n" for line in written)
 
 
 def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
-    """CSV of mappings with equal keys, which are the header; empty without mappings."""
+    """CSV of mappings with equal keys, which form the header; empty without mappings."""
     head = list(lines[0]) if lines else []
     return csv_text([head, *([line[key] for key in head] for line in lines)] if lines else [])
 
 
 def read_csv(text: str) -> list[dict[str, str]]:
-    r"""The lines below the header, all values as text; the inverse of :func:`csv_text`.
+    r"""The lines below the header with all values as text; the inverse of :func:`csv_text`.
 
     Example:
         >>> read_csv("id,value\n'=1+1,-0.5\n")
@@ -231,11 +235,10 @@ def read_csv(text: str) -> list[dict[str, str]]:
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
-def _line(values: Sequence[object]) -> str:
-    text = io.StringIO()
-    # csv quotes only line breaks that occur in the terminator, and both kinds need quotes.
-    csv.writer(text, lineterminator="\r\n").writerow([_cell(value) for value in values])
-    return text.getvalue()[:-2] + "\n"
+class _Written(list[str]):
+    """The lines that a csv.writer writes."""
+
+    write = list.append
 
 
 def _cell(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Random numbers by name: hashes of their purpose, independent of earlier draws.
+"""Draws random numbers by name: hashes of a purpose, which do not depend on earlier draws.
 
 Every draw names its purpose in :func:`random_words`, so that two purposes never share numbers.
 (Label noise once shared the numbers of splits, and so fell only on test images.)
@@ -95,7 +95,7 @@ LIMITS = (np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)]) * 2.0
 
 
 def poisson(words: UIntArray) -> UInt8Array:
-    """Poisson(1) numbers from the upper half of random 64-bit words, by inversion."""
+    """Poisson(1) numbers, drawn by inversion from the upper half of random 64-bit words."""
     high = (words >> np.uint64(32)).astype(np.uint32)
     counts: UInt8Array = (high >= LIMITS[0]).view(np.uint8)
     for limit in LIMITS[1:]:  # comparisons of neighbours cost a third of a search for each word
@@ -104,7 +104,7 @@ def poisson(words: UIntArray) -> UInt8Array:
 
 
 def poisson_counts(keys: UIntArray, resamplings: range, seed: int) -> UInt8Array:
-    """(B, I) how often each image counts in each of B resamplings: Poisson(1) numbers.
+    """(B, I) how often each image counts in each of B resamplings, as Poisson(1) numbers.
 
     An image's number depends neither on other images nor on other resamplings.
 

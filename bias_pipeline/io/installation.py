@@ -1,4 +1,4 @@
-"""Which copy of this package runs, and the versions of Python and of other packages."""
+"""Finds which copy of this package runs, and the versions of Python and of other packages."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _version(package: str) -> str:
 
 
 def doubts() -> list[str]:
-    """Sentences on why the running copy of this package may not be the expected copy.
+    """Sentences that say why the running copy of this package may not be the expected copy.
 
     A copy counts as installed if its code lies beside pip's record of it. An editable install puts
     only its record there, without code.

@@ -178,7 +178,7 @@ def decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
 
 
 def replace_surrogates(value: Any, path: Path) -> Any:
-    """Replace half pairs of surrogates, which no encoding can write, by U+FFFD.
+    """Replace half pairs of surrogates by U+FFFD, because no encoding can write half pairs.
 
     Example:
         >>> replace_surrogates(["a " + chr(0xD83D)], Path("captions.json"))
@@ -212,7 +212,7 @@ def _parse(source: _Source, max_depth: int) -> object:
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without duplicate keys; json would silently take the last."""
+    """An object without duplicate keys; json would silently take the last value of a key."""
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise _RefusedError("duplicate")
@@ -259,15 +259,15 @@ def _hint(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _ends_there(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether the text ends within the word that has the fault."""
+    """Whether the text ends within the word where the fault is."""
     return error.msg.startswith("Unterminated") or len(text.rstrip()) - error.pos < len("false")
 
 
 class _Source:
-    """The text of a file, to report the position of a fault.
+    """The text of a file, which shows the position of a fault.
 
-    The parser gives no position for faults in well-formed JSON. So the fault is searched for:
-    slowly, but only in a file that is refused.
+    The parser gives no position for faults in well-formed JSON. So this class searches for the
+    fault, which is slow but happens only for refused files.
     """
 
     def __init__(self, text: str, path: Path, what: str, first_line: int = 1) -> None:
@@ -296,7 +296,7 @@ class _Source:
         )
 
     def find(self, name: str) -> tuple[int, str, str]:
-        """Position, description and remedy of a refused constant or of a duplicate key."""
+        """The position, the description and the remedy of a refused constant or a duplicate key."""
         if name == "duplicate":
             position, key = self._duplicate()
             return (

@@ -19,7 +19,7 @@ _ROOM = 1 << 24  # bytes of all contents that are kept; larger files would cost 
 
 
 class Traits(NamedTuple):
-    """What the file system reports on a file without reading the file; every write changes this."""
+    """The file system's facts on a file, found without reading it; every write changes them."""
 
     size: int  # in bytes
     written: int  # when its content was written, in nanoseconds; programs can set this time back
@@ -33,7 +33,7 @@ class Traits(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
     def is_settled(self, now: int) -> bool:
-        """Whether a later write would change the time stamp."""
+        """Whether a later write would certainly change the time stamp."""
         last = max(self.written, self.changed)
         whole_seconds = last % 1_000_000_000 == 0
         return last + (_COARSE_TICK if whole_seconds else TICK) < now

@@ -1,6 +1,6 @@
-"""What this machine offers: cores, memory, and optional packages.
+"""Finds what this machine offers: cores, memory, and optional packages.
 
-An optional package is checked before any work, and an error names it if it is absent.
+The need for an optional package is checked before any work, and an error names an absent package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def n_cores() -> int:
 
 
 def n_threads() -> int:
-    """The threads to read and compute with: ``OMP_NUM_THREADS``, by default one for each core."""
+    """The number of threads that read and compute: ``OMP_NUM_THREADS``, by default one per core."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
     return int(setting) if setting.isdecimal() and int(setting) else n_cores()
 
@@ -48,15 +48,15 @@ def has_bf16() -> bool:
 
 
 def let_threads_sleep() -> None:
-    """Have PyTorch's threads sleep while they wait, if PyTorch is not imported yet.
+    """Make PyTorch's threads sleep while they wait, unless PyTorch is already imported.
 
-    Otherwise the threads wait busily, and take the cores from the threads that read photos.
+    Otherwise the threads wait actively, and take the cores from the threads that read photos.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def free_memory() -> int | None:
-    """Bytes available without swapping; None if the system does not report them."""
+    """Bytes available without swapping, or None if the system does not report them."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
@@ -80,7 +80,7 @@ def return_freed_memory() -> None:
 
 
 def disable_tf32() -> None:
-    """Make GPUs multiply float32 numbers in full; by default cuDNN rounds them to ten bits.
+    """Make GPUs multiply float32 numbers exactly; by default cuDNN rounds them to ten bits.
 
     Then a GPU computes convolutions and recurrent networks as a processor does, except for the
     order of sums. The setting holds for the whole process.
@@ -132,7 +132,7 @@ not installed: pip install 'bias_pipeline[x]'
 
 
 def extras() -> dict[str, list[Extra]]:
-    """For each extra, by name, what needs it."""
+    """For each extra, by name, the features that need it."""
     by_name: dict[str, list[Extra]] = {}
     for extra in (*globals().values(), *LAUNCHERS.values()):
         if isinstance(extra, Extra):
@@ -141,7 +141,7 @@ def extras() -> dict[str, list[Extra]]:
 
 
 def package_folder(module: str) -> Path | None:
-    """The folder of an installed package, without importing it; None if it is absent.
+    """The folder of an installed package, without importing it, or None if it is absent.
 
     Example:
         >>> package_folder("json").name, package_folder("no_such_pen")

@@ -1,8 +1,8 @@
-"""Folders of configuration, of studies, of the user's cache and of the user's packages.
+"""Finds folders of configuration, of studies, of the user's cache and of the user's packages.
 
-A configuration may build classes of packages that are named with ``--include`` or in
-``BIAS_PIPELINE_INCLUDE``, never by a configuration file. The environment passes the names on to
-every process that a command starts: workers, distributed training, jobs on Slurm.
+A configuration may build classes of the packages that ``--include`` or ``BIAS_PIPELINE_INCLUDE``
+names. A configuration file cannot name packages. The environment passes the names on to every
+process that a command starts: workers, distributed training, jobs on Slurm.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def choices_of(folder: Path) -> list[str]:
 
 
 def nearest_folder(path: Path) -> str:
-    """An existing folder whose path differs from an absent path in one similar name; or empty."""
+    """An existing folder whose path differs from an absent path in one similar name, or empty."""
     absent = next(place for place in (*reversed(path.parents), path) if not place.exists())
     rest = path.relative_to(absent)
     try:
@@ -54,7 +54,7 @@ def nearest_folder(path: Path) -> str:
 
 
 def safe_name(stem: str) -> str:
-    """A file's stem as a captioner's name: letters, digits, ``_`` and ``-``, at most 60 of them.
+    """A file's stem as the name of a captioner: at most 60 letters, digits, ``_`` and ``-``.
 
     Example:
         >>> safe_name("../BLIP 2 (large)")
@@ -76,7 +76,7 @@ def included_packages() -> tuple[str, ...]:
 
 @contextmanager
 def including(words: Sequence[str]) -> Iterator[list[str]]:
-    """A command's words without ``--include NAME``. Inside the block, package NAME is included."""
+    """A command's words without ``--include NAME``; inside the block, NAME is included."""
     names, rest = _split(words)
     before = os.environ.get(VARIABLE)
     try:
@@ -141,7 +141,7 @@ class _IncludedFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of an included package; None for all other modules."""
+        """The spec of an included package, or None for all other modules."""
         del path, target
         if fullname not in included_packages():
             return None
@@ -180,7 +180,7 @@ def find_included_packages() -> None:
 
 
 def places() -> dict[str, Path]:
-    """The folder of each included package; runs none of the packages' code."""
+    """The folder of each included package; no code of the packages is run."""
     find_included_packages()
     return {name: _place(name) for name in included_packages()}
 
@@ -207,7 +207,7 @@ def conf_dirs() -> list[Path]:
 
 
 def conf_file(group: str, name: str) -> Path:
-    """The file of a choice: the first in the order of Hydra's search path."""
+    """The file of a choice, which is the first file in the order of Hydra's search path."""
     files = [folder / group / f"{name}.yaml" for folder in conf_dirs()]
     return next((path for path in files if path.is_file()), files[0])
 

@@ -1,8 +1,8 @@
-"""Installed packages that announce metrics, attributes, data sets or encoders.
+"""Lists the metrics, attributes, data sets and encoders that installed packages announce.
 
-A package announces by entry points of the group ``bias_pipeline``: ``metric.silence = mine`` says
-that the package ``mine`` has ``conf/metric/silence.yaml``. Only this metadata is read; the
-package's code runs if the user includes the package (:mod:`bias_pipeline.io.paths`).
+A package announces a choice by an entry point of the group ``bias_pipeline``: ``metric.silence =
+mine`` says that the package ``mine`` has ``conf/metric/silence.yaml``. Only this metadata is read.
+The package's code runs only if the user includes the package (:mod:`bias_pipeline.io.paths`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Plugin(NamedTuple):
 
 
 def announced_plugins() -> list[Plugin]:
-    """All that installed packages announce; malformed names and values are ignored."""
+    """All choices that installed packages announce; malformed names and values are ignored."""
     plugins = set()
     for entry in metadata.entry_points(group=GROUP):
         name, package = _NAME.fullmatch(entry.name), _PACKAGE.fullmatch(entry.value)
@@ -37,7 +37,7 @@ def announced_plugins() -> list[Plugin]:
 
 
 def plugins_not_included() -> list[Plugin]:
-    """What installed packages announce that the user has not included."""
+    """The announced choices of installed packages that the user has not included."""
     return [plugin for plugin in announced_plugins() if plugin.package not in included_packages()]
 
 

@@ -1,4 +1,4 @@
-"""Progress of long work: bars on a terminal, a line a minute in a log."""
+"""Shows the progress of long work, with bars on a terminal and a line a minute in a log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TELLING = 2  # finished steps before the time left is shown
 
 
 class Bar:
-    """Steps whose total grows as work is found."""
+    """Steps of work; their number may grow while the work runs."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -38,7 +38,7 @@ class Bar:
         return time.monotonic() - self._start
 
     def update(self) -> None:
-        """Set ``done``, for steps that :func:`track` does not count."""
+        """Set the number of steps that are ``done``, if :func:`track` does not count them."""
 
     def seconds_left(self) -> float | None:
         """Expected seconds until the last step is done; None while they are unknown.
@@ -62,7 +62,7 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """The current step and the time left; also the name and percentage of a bar inside, if any.
+        """The current step and the time left, with the name and percentage of an inner bar, if any.
 
         Example:
             >>> jobs, pictures, images = Bar("jobs"), Bar("pictures"), Bar("images")
@@ -113,14 +113,14 @@ _current: ContextVar[Bar | None] = ContextVar("bar", default=None)
 
 @contextmanager
 def bar(label: str) -> Iterator[Bar]:
-    """Show a bar for everything that is tracked inside the block."""
+    """Show a bar for everything that is tracked inside this block."""
     with showing(Bar(label)) as opened:
         yield opened
 
 
 @contextmanager
 def showing(opened: Bar) -> Iterator[Bar]:
-    """Show a bar; inside another bar, show it as a part of the other."""
+    """Show a bar, or, inside another bar, show it as a part of that bar."""
     outer = _current.get()
     token = _current.set(opened)
     if outer is None:
@@ -139,7 +139,7 @@ def showing(opened: Bar) -> Iterator[Bar]:
 
 
 def track(steps: Iterable[T], total: int) -> Iterator[T]:
-    """Yield the steps, and count them on the open bar if there is one.
+    """Yield the steps and, if a bar is open, count them on the bar.
 
     Example:
         >>> with bar("counting") as open_bar:

@@ -1,4 +1,4 @@
-"""Requests to stop, recorded so that no library can lose them.
+"""Records requests to stop, so that no library can lose them.
 
 Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2 are requests. A signal
 raises an exception wherever Python happens to be. A library may swallow the exception (as in a
@@ -54,7 +54,7 @@ def stop_if_requested() -> None:
 
 
 def end_with_parent() -> None:
-    """For a worker process: end it as soon as the process that started it has ended in any way."""
+    """End this worker process as soon as the process that started it has ended in any way."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -69,8 +69,8 @@ def exit_code() -> int:
     """The exit code of a stopped process; under Slurm, the exit code that requeues the job.
 
     If Ctrl-C comes during an ``exec``, such as the definition of a dataclass, CPython counts the
-    signal as unhandled and kills itself at the end instead of exiting with a code. Another ``exec``
-    resets that.
+    signal as unhandled. CPython then kills itself at the end instead of exiting with a code.
+    Another ``exec`` clears this state.
     """
     exec("")  # noqa: S102 - see above
     if _requested in (None, signal.SIGINT):  # None: another handler got the Ctrl-C
@@ -83,7 +83,7 @@ def _under_slurm() -> bool:
 
 
 def _terminate(number: int, _: object) -> None:
-    """Stop as SIGTERM does, for which libraries such as web servers set their own handlers."""
+    """Stop in the way that SIGTERM does; libraries such as web servers replace its handler."""
     signal.signal(number, signal.SIG_IGN)  # the shell and the system may both send this signal
     os.kill(os.getpid(), signal.SIGTERM)
 

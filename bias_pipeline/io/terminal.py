@@ -1,10 +1,10 @@
 """The only module that writes to a terminal or a log.
 
-Control characters in data are escaped: ids, columns, keys, paths, names and texts of exceptions
-come from files of unknown origin, and may move the cursor, hide text or begin a line that looks
-like ours. Secrets of the environment are replaced by the names of their variables, since a command
-may contain a secret by mistake, and errors, logs and manifests repeat commands. A command keeps
-running when a standard stream is closed, full or no longer read.
+Control characters in data are escaped. Ids, columns, keys, paths, names and texts of exceptions
+come from files of unknown origin. Such texts may move the cursor, hide text or begin a line that
+looks like ours. Secrets of the environment are replaced by the names of their variables, since a
+command may contain a secret by mistake, and errors, logs and manifests repeat commands. A command
+keeps running when a standard stream is closed, full or no longer read.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error that made standard output lose text; None if nobody who still reads missed any."""
+    """The error through which standard output lost text, or None if all readers got all text."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
@@ -81,7 +81,7 @@ def _fill(number: int) -> None:
 
 
 def _text(number: int, name: str) -> io.TextIOWrapper:
-    """A stream as Python opens it; characters that its encoding lacks become ``?``."""
+    """A stream in Python's usual form; characters that its encoding lacks become ``?``."""
     stream = getattr(sys, name)
     return io.TextIOWrapper(
         io.BufferedWriter(_Sink(number, "w", closefd=False)),
@@ -126,7 +126,7 @@ def redact(text: str) -> str:
 
 
 def refuse_secrets(texts: Mapping[str, str]) -> None:
-    """Refuse names of files and runs that contain a secret, as names cannot be redacted later."""
+    """Refuse names of files and runs that contain a secret, since names cannot be redacted."""
     for name, text in texts.items():
         for value, variable in secrets():
             if value in text:
@@ -136,7 +136,7 @@ def refuse_secrets(texts: Mapping[str, str]) -> None:
 
 
 def redacted_data(value: Any) -> Any:
-    """Plain data with every text redacted; keys of mappings stay."""
+    """Plain data in which every text is redacted; keys of mappings stay."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -184,7 +184,7 @@ def print_out(*lines: object) -> None:
 
 
 def warn(*lines: object) -> None:
-    """Print lines to standard error; see :func:`print_out`."""
+    """Print lines to standard error, in the way of :func:`print_out`."""
     _write(sys.stderr, lines)
 
 
@@ -239,7 +239,7 @@ def guard() -> None:
 
 
 class _Lines(_Record):
-    """A log record whose line breaks stay."""
+    """A log record that keeps its line breaks."""
 
     def getMessage(self) -> str:  # noqa: N802 (the name is logging's)
         return "\n".join(map(printable, logging.LogRecord.getMessage(self).split("\n")))
@@ -247,7 +247,7 @@ class _Lines(_Record):
 
 @contextlib.contextmanager
 def whole_configurations() -> Iterator[None]:
-    """Inside the block, keep line breaks of logged messages, which are YAML and tables."""
+    """Inside the block, keep the line breaks of logged messages, which are YAML and tables."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(_Lines)
     try:
@@ -257,7 +257,6 @@ def whole_configurations() -> Iterator[None]:
 
 
 def trace_of(error: BaseException) -> list[str]:
-    """The lines of a traceback."""
     return [
         printable(line)
         for part in traceback.format_exception(error)
@@ -282,7 +281,7 @@ def width() -> int:
 
 
 def print_text(text: str) -> None:
-    """Print a sentence: wrapped on a terminal, one line elsewhere."""
+    """Print a sentence, which is wrapped on a terminal and is one line elsewhere."""
     print_out(*(wrap_sentence(text).splitlines() if sys.stdout.isatty() else [text]))
 
 
@@ -291,7 +290,7 @@ def wrap_sentence(text: str) -> str:
 
 
 def screen_length(text: str) -> int:
-    """The width of a text on a screen: East Asian characters take two columns, accents none."""
+    """The width of a text on a screen; East Asian characters take two columns, and accents none."""
     from rich.cells import cell_len
 
     return len(text) if text.isascii() else cell_len(text)

@@ -1,4 +1,4 @@
-"""Scores captions, each written about every group in turn, for the Gender Score.
+"""Scores captions for the Gender Score; each caption is written about every group in turn.
 
 The visual context of a caption is the objects in its picture, with probabilities.
 """
@@ -38,7 +38,7 @@ from bias_pipeline.text.counterfactual_captions import captions_naming
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """The objects of images: M pairs of an image and an object, in the order of the images."""
+    """The objects of images, as M pairs of an image and an object, in the order of the images."""
 
     names: tuple[str, ...]  # the U distinct objects
     images: IntArray  # (M,) row of each pair's image
@@ -50,7 +50,7 @@ class Contexts:
     def of_images(
         cls, objects_by_row: Mapping[int, Mapping[str, float]], notes: tuple[str, ...] = ()
     ) -> Contexts:
-        """Contexts from a mapping of rows of images to objects and their P(c).
+        """Contexts from a mapping that gives, for rows of images, the objects and their P(c).
 
         Example:
             >>> contexts = Contexts.of_images({3: {"dog": 0.5}, 1: {"kite": 0.25, "dog": 0.75}})
@@ -73,7 +73,6 @@ class Contexts:
         )
 
     def images_with_objects(self, n_images: int) -> BoolArray:
-        """(N,) images with any object."""
         flags = np.zeros(n_images, bool)
         flags[self.images] = True
         return flags
@@ -158,7 +157,7 @@ def judge(
     pairs: IntArray,
     of: IntArray,
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """(R, K) likelihoods of texts; (P, K) similarities and (P, K) scores of texts and objects.
+    """Likelihoods (R, K) of texts; similarities (P, K) and scores (P, K) of texts and objects.
 
     Pair p joins text ``of[p]`` and row ``pairs[p]`` of ``contexts``.
     """
@@ -243,7 +242,7 @@ class Judged:
     def object_tables(
         self, wanted: IntArray, images: BoolArray, name: str
     ) -> dict[str, sparse.csr_array]:
-        """Two (N, K * T) tables of pairs with the wanted objects: sums of scores, and counts."""
+        """Two (N, K * T) tables of wanted objects: sums of pairs' scores and counts of pairs."""
         column = np.full(int(max(self.objects.max(initial=-1), wanted.max(initial=-1))) + 1, -1)
         column[wanted] = np.arange(len(wanted))
         named = self.named[self.rows][self.of]
@@ -270,7 +269,7 @@ class Values:
     sides: CaptionSides  # the images of each part
 
     def side_numbers(self, sums: Float64Array) -> dict[str, Float64Array]:
-        """(B, K) values for each name, from the (B, C) sums of :meth:`Judged.table`."""
+        """(B, K) values for each name, computed from the (B, C) sums of :meth:`Judged.table`."""
         n = len(self.groups)
         column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
         means = {name: share(column[name], column["count"]) for name in FACTORS}

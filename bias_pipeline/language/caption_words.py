@@ -1,7 +1,7 @@
-"""Words that masking leaves, words that follow group words, and words that alignment replaces.
+"""Finds words that masking leaves, words after group words, and words that alignment replaces.
 
 DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; Table 7 of DBAC
-measures with METEOR how much meaning remains.
+measures with METEOR how much of the meaning remains.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UnmaskedWord:
 def unmasked_words(
     corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
 ) -> list[UnmaskedWord]:
-    """Words of our own list of the attribute that ``masking`` leaves; most frequent first."""
+    """Words of the attribute's own list that ``masking`` leaves, the most frequent first."""
     masked = masking(Tokenize()(corpus))
     grouping = corpus.groupings[attribute.name]
     remaining = [
@@ -176,7 +176,7 @@ class Reach:
 
 
 def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = DELTAS) -> Reach:
-    """How many substitutions would be contextual at each delta."""
+    """The number of substitutions that would be contextual, at each delta."""
     substitutions = [one for one in align.substitutions(corpus, "human") if is_word(one.word)]
     distances = np.array([one.distance for one in substitutions])
     counts = np.array([one.count for one in substitutions], np.int64)
@@ -200,7 +200,7 @@ class Likeness:
 
 
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
-    """METEOR between human captions and their aligned forms; NaN if METEOR is not installed."""
+    """METEOR between human captions and their aligned forms, or NaN if METEOR is not installed."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
     # The first human caption of the images whose hashed ids come first
     first = np.flatnonzero(corpus.human.positions == 0)

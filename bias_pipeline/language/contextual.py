@@ -61,7 +61,7 @@ Nearest = tuple[IntArray, Float64Array]
 def nearest_directions(
     queries: Float64Array, known: Float64Array, *, at_once: int = 4096
 ) -> Nearest:
-    """(V,) for each vector the nearest of K directions (the first among equals), (V,) distances.
+    """(V,) the nearest of K directions for each vector (the first of equals), and (V,) distances.
 
     Vectors are of length 1; a distance is 1 minus the cosine, in [0, 2].
 
@@ -99,7 +99,7 @@ class Substitution:
 
 
 class ContextualAlignment(ConstantAlignment):
-    """``alignment=contextual``: replace unknown words by the nearest known word (DBAC eq. 9).
+    """``alignment=contextual`` replaces an unknown word by the nearest known word (DBAC eq. 9).
 
     A word outside the captioner's vocabulary becomes the word of that vocabulary with the smallest
     cosine distance, if this distance is below ``delta``. Otherwise, or if the word has no vector,
@@ -107,11 +107,11 @@ class ContextualAlignment(ConstantAlignment):
     Punctuation has no near word (ours), since by its vector a full stop would become "it". The run
     has a table of the replacements, ``substitutions.csv``.
 
-    With several sets of vectors, scores are averaged over them, and their spread is a third source
+    With several sets of vectors, scores are averaged over the sets. Their spread is a third source
     of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
     was chosen for GloVe and does not carry over to other vectors. ``auto`` is the smallest delta at
-    which 60 % of the running words to replace have a near word (the paper's appendix A). This delta
-    is found for each captioner and each side, and a note gives its value.
+    which 60 % of the running words to replace have a near word (the paper's appendix A). Each
+    captioner and each side has its own delta, and a note gives its value.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ContextualAlignment(ConstantAlignment):
 
     @property
     def vectors(self) -> str:
-        """The only set of vectors; refused if there are several."""
+        """The only set of vectors; several sets are refused."""
         if len(self.sources) > 1:
             raise UsageError(
                 f"alignment.vectors={[*self.sources]}: only scores are averaged over several sets "
@@ -163,7 +163,7 @@ class ContextualAlignment(ConstantAlignment):
         return variant
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The corpus with its sides aligned, and a table of what was replaced."""
+        """The corpus with aligned sides, and a table of the words that were replaced."""
         by_side = {side: self.substitutions(corpus, side) for side in self.sides}
         aligned = corpus.rewrite(
             {
@@ -197,7 +197,10 @@ class ContextualAlignment(ConstantAlignment):
         return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
     def _delta(self, distances: Float64Array, counts: IntArray) -> float:
-        """The limit of distances; for ``auto``, just above the largest accepted distance."""
+        """The limit of distances; ``auto`` sets it just above the largest accepted distance.
+
+        ``auto`` gives a limit just above the largest accepted one.
+        """
         if self.delta != "auto":
             return self.delta
         far = distance_of(ENOUGH, distances, counts)
@@ -232,14 +235,14 @@ class ContextualAlignment(ConstantAlignment):
             raise DataError(lacking) from None
 
     def _substitute(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
-        """Captions with every listed word replaced."""
+        """Captions in which every listed word is replaced."""
         new = {
             one.word: (one.replacement,) if one.near else self.replacement for one in substitutions
         }
         return captions.rewrite(lambda word: new.get(word, (word,)))
 
     def _notes(self, substitutions: Sequence[Substitution]) -> Iterator[str]:
-        """The distance that was chosen, and a warning if too few of the words have vectors."""
+        """Notes on the chosen distance, with a warning if too few of the words have vectors."""
         near = [one.distance for one in substitutions if one.near]
         if self.delta == "auto" and near:
             yield f"alignment: delta=auto is a distance of {max(near):.3f}"
@@ -272,7 +275,7 @@ def is_word(token: str) -> bool:
 
 
 def distance_of(share: float, distances: Float64Array, counts: IntArray) -> float:
-    """The smallest distance within which at least ``share`` of the counts lie; a NaN lies nowhere.
+    """The smallest distance within which at least ``share`` of the counts lie; NaN lies nowhere.
 
     Example:
         >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))

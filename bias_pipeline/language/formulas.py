@@ -1,4 +1,4 @@
-"""Belief revision and bias ratios of the Gender Score, and the gender-object distance.
+"""Computes belief revision and bias ratios for the Gender Score and the gender-object distance.
 
 The two metrics are by Sabir and Padro (2023).
 """
@@ -14,8 +14,8 @@ from bias_pipeline.metrics.functional.counts import share
 def revision(similarity: Float64Array, probability: Float64Array) -> Float64Array:
     """(...) the exponent alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)), in [0, inf].
 
-    With alpha 1 nothing changes (no similarity, or an object in every picture); with 0 the score is
-    1.
+    With alpha 1 the likelihood does not change (no similarity, or an object in every picture). With
+    alpha 0 the score is 1.
 
     Args:
         similarity: (...) cosine of caption and object, clamped to [-1, 1], since the exponent is
@@ -58,9 +58,9 @@ def gender_score(
 
 
 def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
-    """(...) share of one group in the sum over groups; for two groups s(m) / (s(m) + s(w)), eq. 1.
+    """(...) one group's share in the sum over groups; for two groups s(m) / (s(m) + s(w)), eq. 1.
 
-    NaN unless every value is above 0, since otherwise the share could leave [0, 1].
+    The share is NaN unless every value is above 0, since otherwise the share could leave [0, 1].
 
     Args:
         values: (..., K) a value for each group.
@@ -79,7 +79,7 @@ def bias_ratio(values: Float64Array, first: int = 0) -> Float64Array:
 
 
 def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array:
-    """(...) s(group) / s(person), eq. 2; NaN unless both scores are above 0.
+    """(...) s(group) / s(person), eq. 2, or NaN unless both scores are above 0.
 
     Source: Sabir and Padro 2023, eq. 2.
 
@@ -117,7 +117,7 @@ def likeliest_group(scores: Float64Array) -> tuple[IntArray, BoolArray]:
 
 
 def cosines(objects: Float64Array, groups: Float64Array) -> Float64Array:
-    """(T, K) cosines; NaN where either vector is missing or 0.
+    """(T, K) cosines, or NaN where either vector is missing or 0.
 
     Args:
         objects: (T, D) vectors; NaN or 0 for an object without a vector.

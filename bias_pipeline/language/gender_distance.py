@@ -1,4 +1,4 @@
-"""Gender-object distance: are the objects that captions name nearer to one group's word?"""
+"""Measures whether the objects that captions name are nearer to one group's word."""
 
 from __future__ import annotations
 
@@ -52,19 +52,21 @@ _COSINE = (-1.0, 1.0)
 
 @dataclass(eq=False, kw_only=True)
 class GenderDistance(TaskMetric):
-    """Bias ratio of the objects that captions name, by vectors of words (Sabir and Padro 2023).
+    """Bias ratio, computed from word vectors of the objects in captions (Sabir and Padro).
 
-    ``distance:GROUP:model`` and ``:human`` are mean cosines of the objects that a side names to the
-    group's word. ``model`` and ``human`` are the first group's share in the sum of these cosines
-    (eq. 1), and ``score`` is their difference on the images that both sides describe. Which group a
-    caption names plays no part, except in ``cooccurrence`` and ``leakage``.
+    ``distance:GROUP:model`` and ``:human`` are the mean cosines between the group's word and the
+    objects that the captioner or annotators name. ``model`` and ``human`` are the first group's
+    share of the sum of groups' mean cosines (eq. 1). ``score`` is ``model`` minus ``human`` on the
+    images that both describe. Only ``cooccurrence`` and ``leakage`` depend on the group that a
+    caption names.
 
-    * ``to_neutral:GROUP:model``, ``:human``: the ratio to the neutral word (eq. 2).
-    * ``object:NAME``: the first group's share in an object's cosines; NaN unless all are above 0.
-    * ``cooccurrence:*``: the first group's share among pairs of an object and a group that captions
-      name together.
-    * ``leakage:GROUP``: how many of the captioner's captions name the group, divided by how many
-      human captions do (Table 3).
+    * ``to_neutral:GROUP:model``, ``:human``: the group's mean cosine, divided by the neutral word's
+      mean cosine (eq. 2).
+    * ``object:NAME``: the first group's share of the sum of an object's cosines.
+    * ``cooccurrence:*``: among the objects and groups that captions name together, the first
+      group's share.
+    * ``leakage:GROUP``: the number of the captioner's captions that name the group, divided by the
+      number of human captions that do (Table 3).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -74,8 +76,8 @@ class GenderDistance(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: it names objects as near to each group as annotators do; above 0 it names "
-        "objects nearer to the first group",
+        direction="at 0, captions name objects as near to each group's word as annotators do; "
+        "above 0, their objects are nearer to the first group's word",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},
@@ -121,7 +123,7 @@ class GenderDistance(TaskMetric):
 
     @cached_property
     def encoder(self) -> Frozen | None:
-        """The sentence encoder that gives vectors, if there is one."""
+        """The sentence encoder whose vectors are used; there may be none."""
         if not self.sentence_encoder:
             return None
         store = None if self.cache is None else str(Path(self.cache, "embeddings"))
@@ -141,7 +143,7 @@ class GenderDistance(TaskMetric):
             files_of(self.vectors)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for co-occurrence and leakage; distances only use objects."""
+        """True for co-occurrence and leakage, since distances use only objects."""
         return part.what in ("cooccurrence", "leakage")
 
     def tally(self, view: CorpusView) -> Tally:
@@ -208,7 +210,6 @@ class GenderDistance(TaskMetric):
         return [line for line in lines if line["captions"]]
 
     def _terms(self, view: CorpusView) -> list[str]:
-        """The word of each group, and the neutral word."""
         return [
             *(term_of(group, self.attribute, self.terms or {}) for group in view.groups),
             self.neutral,
@@ -231,7 +232,7 @@ class GenderDistance(TaskMetric):
         return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
 
     def _cosines(self, view: CorpusView) -> Float64Array:
-        """(T, K + 1) cosines of objects and groups' words, the neutral word last; may be NaN."""
+        """(T, K + 1) cosines of objects and groups' words, the neutral word last; some are NaN."""
         names, words = list(view.tasks), self._terms(view)
         if self.encoder:
             distinct = list(dict.fromkeys([*names, *words]))
@@ -250,7 +251,7 @@ class GenderDistance(TaskMetric):
         return cosines(*(np.stack([vector(name) for name in side]) for side in (names, words)))
 
     def _with_parts(self, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]) -> IntArray:
-        """Indices of the objects that get their own parts."""
+        """The numbers of the objects that get parts of their own."""
         if self.objects is not None:
             return np.arange(len(self.task.tasks))
         counts = np.asarray(tables[f"things:{MODEL}:0"].sum(axis=0))
@@ -337,7 +338,7 @@ def _first_share(pairs: Float64Array) -> Float64Array:
 
 
 def _named_objects(names: Sequence[str], task: TaskVocabulary) -> TaskVocabulary:
-    """A vocabulary of the named objects alone: a task keeps all its words, others have one."""
+    """A vocabulary of the named objects; a task keeps all its words, another object has one."""
     distinct = [name.strip().lower() for name in names]
     if not distinct or not all(distinct) or len(set(distinct)) < len(distinct):
         raise UsageError(f"metric.objects={list(names)}: give distinct names of objects")

@@ -1,4 +1,4 @@
-"""Gender Score: which group does a language model expect, given the picture's objects?"""
+"""Gender Score: measures which group a language model expects, given the picture's objects."""
 
 from __future__ import annotations
 
@@ -53,23 +53,24 @@ DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 class GenderScore(CountingMetric):
     """Gender Score (Sabir and Padro 2023, eq. 3) of the captioner minus the score of annotators.
 
-    A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
-    objects in the picture. ``model`` and ``human`` are the first group's share in the sum of the
-    groups' means (eq. 1). ``score``, which the paper does not have, is their difference on the
-    images that both sides describe.
+    A caption's score is its likelihood P(g) under a language model, adjusted for how similar the
+    caption is to the objects in the picture. ``model`` and ``human`` are the first group's share of
+    the sum of groups' mean scores (eq. 1). ``score`` is ``model`` minus ``human`` on the images
+    that both describe.
 
-    * ``gs:GROUP``, ``gs:person``: means over the captioner's captions that name a group, or that
-      name nobody in particular (``:human``: over human captions). ``to_neutral:GROUP:model``,
-      ``:human``: the ratio of the two means (Table 3).
-    * ``estimate:model``, ``:human``: the share of captions that score highest when written about
-      the first group (Table 5). ``ties`` counts the captioner's ties.
-    * ``lm:model``, ``similarity:model`` and so on: the same shares, computed from one factor alone.
-      ``lm:own_bias``: the language model's own bias, on the captioner's captions, each written
-      about every group.
-    * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: shares of one object (Table 4).
+    * ``gs:GROUP``, ``gs:person``: the mean score of the captioner's captions that name the group,
+      or a person without a group (``:human``: human captions). ``to_neutral:GROUP:model``,
+      ``:human``: ``gs:GROUP`` divided by ``gs:person`` (Table 3).
+    * ``estimate:model``, ``:human``: the share of captions that score highest when rewritten about
+      the first group (Table 5). ``ties`` counts captions for which groups tie.
+    * ``lm:model``, ``similarity:model`` and so on: the same shares from the likelihood or the
+      similarity alone. ``lm:own_bias``: the language model's own bias, when each of the captioner's
+      captions is rewritten about every group.
+    * ``object:NAME:model``, ``cooccurrence:NAME:model`` and so on: the shares for one object (Table
+      4).
 
     Without ``:model`` or ``:human``, ``estimate``, ``lm``, ``similarity`` and ``object:NAME`` are
-    the difference of the sides. ``examples.csv`` has single captions (Figure 2).
+    the captioner's share minus the annotators'. ``examples.csv`` shows single captions (Figure 2).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -79,8 +80,8 @@ class GenderScore(CountingMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: a language model finds captions of both groups as likely as human captions; "
-        "above 0 it finds captions of the first group more likely",
+        direction="at 0, a language model prefers the first group in captions as much as in human "
+        "captions; above 0, it prefers the first group more",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 3"},
@@ -208,7 +209,7 @@ class GenderScore(CountingMetric):
 
     @property
     def without_group(self) -> Neutral | None:
-        """The settings of neutral captions; None if no neutral captions are scored."""
+        """The settings that neutral captions have, or None if no neutral captions are scored."""
         if self.neutral is None:
             return None
         return Neutral(self.neutral, self.neutral_words or {}, self.neutral_captions)
@@ -235,7 +236,7 @@ class GenderScore(CountingMetric):
         }
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers but the mean of captions that name no group."""
+        """True for all numbers except the mean of captions that name no group."""
         neutral = self.without_group
         return neutral is None or neutral.rests_on_names(part)
 

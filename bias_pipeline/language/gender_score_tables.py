@@ -1,7 +1,7 @@
-"""Further numbers and tables of the Gender Score: neutral captions, word deletion, examples.
+"""Further numbers and tables of the Gender Score, on neutral captions, deleted words and examples.
 
-Table 3 divides the Gender Score of each group by the score of neutral captions. Deletion
-shows which words of captions make one group's version likelier. Examples show how each object
+Table 3 divides the Gender Score of each group by the score of neutral captions. Deletion shows
+which words of captions make the version about one group likelier. Examples show how each object
 revises a caption's score for every group (Figure 2).
 """
 
@@ -41,7 +41,7 @@ TABLE = "neutral:"  # prefix of its tables' names
 
 @dataclass(frozen=True)
 class Neutral:
-    """Which captions count as neutral captions."""
+    """The rule that says which captions count as neutral captions."""
 
     word: str  # replaces the groups' words
     # For listed words, their neutral words, such as `their` for `his`
@@ -51,7 +51,7 @@ class Neutral:
     captions: NeutralCaptions = "retold"
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number is about captions that name a group."""
+        """Whether a number rests on captions that name a group."""
         return self.captions == "retold" or (part.what, part.group) != ("gs", self.word)
 
     def judge_captions(
@@ -79,7 +79,7 @@ class Neutral:
     def numbers(
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
-        """The mean over a side's neutral captions, and groups' means divided by it (eq. 2)."""
+        """The mean over a side's neutral captions, and the groups' means divided by it (eq. 2)."""
         values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
             people = part.side if part.side == "human" else ""
@@ -108,7 +108,7 @@ class NeutralJudged:
     n_images: int  # N of the corpus
 
     def table(self, chosen: BoolArray) -> sparse.csr_array:
-        """(N, 2) sums of scores, and of weights, of the chosen captions of each image."""
+        """(N, 2) sums of scores and sums of weights, for the chosen captions of each image."""
         weight = self.weight * chosen[self.rows]
         sums = sparse.csr_array(np.stack([self.score * weight, weight], 1))
         return sum_by_image(sums, self.images, self.n_images)
@@ -120,12 +120,12 @@ Deleted = tuple[int, str, list[str]]  # index of the caption, word, K versions w
 def word_effects(
     how: CaptionScorer, judged: Judged, contexts: Contexts, keys: UIntArray, n_captions: int
 ) -> list[Mapping[str, object]]:
-    """How much each word of some captions adds to the first group's share in the caption's scores.
+    """How much each word of some captions adds to the share of the first group in their scores.
 
-    A caption's share is the score of its version about the first group, divided by the sum over all
-    its versions. The effect of a word is this share minus the share without the word. Words that
-    name a group stay. (The paper says that single words such as "hitting" lean to men, but has no
-    numbers.)
+    A caption's share is the score of its version about the first group, divided by the sum of
+    scores over all versions. The effect of a word is the share with the word minus the share
+    without the word. Words that name a group stay. (The paper says that single words such as
+    "hitting" lean to men, but has no numbers.)
     """
     drawn = random_words("deletion", 0, keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(drawn, kind="stable")[:n_captions])
@@ -157,7 +157,7 @@ def word_effects(
 
 
 def without_each(texts: Sequence[Sequence[str]], row: int) -> list[Deleted]:
-    """The caption without each word that all of its versions share, one word at a time.
+    """The caption without each word that all its versions share; one word is removed at a time.
 
     Example:
         >>> without_each([["a man rides"], ["a woman rides"]], 0)

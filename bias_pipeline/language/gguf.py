@@ -1,7 +1,7 @@
-"""Unpacks language models in one quantised file (GGUF) into weights that transformers reads.
+"""Unpacks a quantised language model in one file (GGUF) into weights that transformers reads.
 
-Unpacking takes a minute or two, once: the weights are cached under the file's digest, so moving the
-file does not matter.
+Unpacking takes a minute or two, and happens once. The weights are cached under the file's digest,
+so moving the file does not matter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAGIC = b"GGUF"
 
 
 def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
-    """Find a quantised model in a file or a package; only the digest is read."""
+    """Find a quantised model in a file or a package; only its digest is read."""
     carried = CARRIED.get(name)
     if carried is not None and carried.parts and revision == MAIN:
         parts = [path for path in _parts(carried.parts) if path is not None and path.is_file()]
@@ -149,7 +149,7 @@ def _parts(names: tuple[str, ...]) -> Iterator[Path | None]:
 
 
 def read_gguf(path: Path) -> tuple[Any, Any]:
-    """The network (float32) and the tokenizer in a file."""
+    """The network (float32) and the tokenizer that a file contains."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging as library

@@ -68,7 +68,7 @@ class LanguageModel:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """What decides the stored numbers: the model by its digests, not its path."""
+        """Settings that decide the stored numbers; digests, not paths, stand for the model."""
         return {
             "job": "likelihood",
             "version": VERSION,
@@ -111,5 +111,5 @@ class LanguageModel:
 
 @lru_cache(maxsize=1)
 def _load_once(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
-    """The model; the last model loaded stays in memory."""
+    """The model; the model that was loaded last stays in memory."""
     return Likelihoods(model, kind, bos, device_of(device))

@@ -1,7 +1,7 @@
 """Likelihoods of texts under language models, causal or masked.
 
-Five numbers are stored for each text; every pooling can be computed from them without scoring the
-text again.
+Five numbers are stored for each text, and every pooling can be computed from these numbers without
+scoring the text again.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _WINDOWS = ("sliding_window", "window_size")  # the second name is GPT-Neo's; No
 
 
 class Likelihoods:
-    """Computes the five numbers of :data:`COLUMNS` for texts, by one model.
+    """Computes the five numbers of :data:`COLUMNS` for texts, with one model.
 
-    Captions share many prefixes. A causal model computes each distinct prefix once, including the
-    head over the vocabulary, the most expensive part. Nothing is padded. A ``causal`` model gives
-    P(token | tokens before it). A ``masked`` model gives P(token | all other tokens), the
-    pseudo-likelihood (Salazar et al. 2020), and has no end token.
+    Captions share many prefixes. A causal model computes each distinct prefix once. The computation
+    of prefixes includes the head over the vocabulary, which is the most expensive part. Nothing is
+    padded. A ``causal`` model gives P(token | tokens before it). A ``masked`` model gives P(token |
+    all other tokens), the pseudo-likelihood (Salazar et al. 2020), and has no end token.
     """
 
     cut = ()  # texts that are too long are refused
@@ -72,7 +72,7 @@ class Likelihoods:
         return int(token_id)
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """(N, 5) the numbers of each text."""
+        """(N, 5) the five numbers of each text."""
         rows = [self._tokens(text) for text in texts]
         words = [self._last_word(text, row) for text, row in zip(texts, rows, strict=True)]
         with all_threads():
@@ -88,7 +88,6 @@ class Likelihoods:
         return numbers
 
     def _tokens(self, text: str) -> Tokens:
-        """The tokens of a text, checked."""
         row = self._row(text)
         check_tokens(self._name, [row or (0,)], self._network.config.vocab_size)
         if len(row) > self._positions:
@@ -108,14 +107,13 @@ class Likelihoods:
         return tuple(ids) if self._first is None else (self._first, *ids)
 
     def _scored_places(self, row: Tokens) -> list[int]:
-        """The places of the tokens that are scored."""
         if self._kind == "causal":
             return list(range(1, len(row)))
         special = self._tokenizer.get_special_tokens_mask(row, already_has_special_tokens=True)
         return [place for place, is_special in enumerate(special) if not is_special]
 
     def _last_word(self, text: str, row: Tokens) -> int:
-        """How many scored tokens come before the last word.
+        """The number of scored tokens before the last word.
 
         The last word begins where the tokens of the text with and without this word first differ.
         """
@@ -151,7 +149,7 @@ class Likelihoods:
         return states
 
     def _vectors(self, known: PrefixTree, nodes: IntArray) -> torch.Tensor:
-        """(V, D) the last vectors of prefixes, shorter before longer.
+        """(V, D) the last vectors of prefixes; shorter prefixes come before longer prefixes.
 
         Each prefix attends only to its own prefixes, so one pass computes all prefixes.
         """
@@ -179,8 +177,8 @@ class Likelihoods:
         """The largest number of prefixes in a pass with our mask.
 
         Under our mask, layers ignore their attention window, or apply it to positions in the batch.
-        So a pass must not be longer than the window. A longer text has a pass of its own, without
-        our mask.
+        So a pass must not be longer than the window. A text longer than the window has its own
+        pass, without our mask.
         """
         windows = [getattr(self._network.config, name, None) for name in _WINDOWS]
         return min([_TOGETHER, *(window for window in windows if window)])
@@ -230,7 +228,6 @@ class Likelihoods:
         return numbers
 
     def _cap_logits(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits as Gemma 2 bounds them."""
         import torch
 
         most = getattr(self._network.config, "final_logit_softcapping", None)
@@ -248,7 +245,7 @@ class Likelihoods:
         return np.stack(results)
 
     def _masked_tokens(self, row: Tokens, places: Sequence[int]) -> Float64Array:
-        """(P,) log-probability of the token at each place, where only this token is masked."""
+        """(P,) log-probability of the token at each place when only this token is masked."""
         import torch
 
         tokens = torch.tensor([row] * len(places), device=self._device)
@@ -299,7 +296,7 @@ class PrefixTree:
         return path[::-1]
 
     def parts(self, most: int) -> Iterator[IntArray]:
-        """All prefixes in parts; in a part, every prefix comes after its own shorter prefixes."""
+        """All prefixes in parts, in which every prefix comes after its own shorter prefixes."""
         part: dict[int, None] = {}
         for path in self._paths:
             if part and len(part.keys() | set(path)) > most:
@@ -310,7 +307,7 @@ class PrefixTree:
             yield np.array(list(part), np.int64)
 
     def ancestry(self, nodes: IntArray) -> BoolArray:
-        """(V, V) whether the second node is a prefix of the first or equals it."""
+        """(V, V) whether the second node equals the first or is a prefix of it."""
         place = {node: k for k, node in enumerate(nodes.tolist())}
         visible = np.eye(len(nodes), dtype=bool)
         for k, node in enumerate(nodes.tolist()):
@@ -330,10 +327,10 @@ def _numbers(logs: Float64Array, end: float, word: int) -> Float32Array:
 def pool_tokens(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
     """(N,) log P of texts, from their five numbers (N, 5).
 
-    P is, for ``arithmetic``, the mean probability of a token (as published); for ``geometric``, the
-    inverse of perplexity; for ``total``, the probability of the whole text; for ``cloze``, the
-    probability of the last word after the other words. Source: Sabir and Padro 2023, section 4,
-    "mean token probability", and its code.
+    For ``arithmetic``, P is the mean probability of a token (as published). For ``geometric``, P is
+    the inverse of perplexity. For ``total``, P is the probability of the whole text. For ``cloze``,
+    P is the probability of the last word after the other words. Source: Sabir and Padro 2023,
+    section 4, "mean token probability", and its code.
 
     Example:
         >>> sums = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)

@@ -46,7 +46,7 @@ class WordVectors:
 
     @classmethod
     def from_table(cls, table: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
-        """Vectors by word, scaled to length 1; vectors of zeros are left out."""
+        """Vectors by word, scaled to length 1; zero vectors are left out."""
         if not table:
             return cls((), np.zeros((0, 0)))
         words = sorted(table)
@@ -66,7 +66,7 @@ class WordVectors:
         return {word: i for i, word in enumerate(self.words)}
 
     def rows(self, words: Sequence[str]) -> Float64Array:
-        """(len(words), D) the directions of words that have one."""
+        """(len(words), D) the directions of the words that have a direction."""
         return self.units[[self.places[word] for word in words]]
 
 
@@ -90,7 +90,7 @@ def word_vectors(source: str, words: Collection[str]) -> WordVectors:
 
 
 def files_of(source: str) -> list[Path]:
-    """The files that decide the vectors of a source."""
+    """The files on which the vectors of a source depend."""
     if source == GLOVE_NAME:
         return [*_glove_files()]
     path = Path(source).expanduser()
@@ -109,7 +109,7 @@ def files_of(source: str) -> list[Path]:
 
 
 def digests(source: str) -> dict[str, str]:
-    """The SHA-256 (hex) of each file that decides the vectors of a source, by file name."""
+    """The SHA-256 (hex) of each file on which the vectors of a source depend, by file name."""
     return {path.name: digest_of(path) for path in files_of(source)}
 
 
@@ -144,7 +144,7 @@ def _glove_files() -> tuple[Path, Path]:
 
 
 def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np.floating]]:
-    """The vectors of a text file with one word per line; the first line of a word counts."""
+    """The vectors of a text file with a word in each line; the first line of a word counts."""
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
     vectors: dict[str, npt.NDArray[np.floating]] = {}
     with closing(gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")) as file:
@@ -180,7 +180,7 @@ def _width(rest: bytes) -> int:
 def _vector(
     word: str, rest: bytes, width: int, line: int
 ) -> Mapping[str, npt.NDArray[np.floating]]:
-    """The vector of a word; empty if the line's word is longer and only begins with this word."""
+    """The vector of a word; empty if the line has a longer word that begins with this word."""
     fields = rest.split()
     if len(fields) > width and not _is_number(fields[0]):
         return {}

@@ -1,4 +1,4 @@
-"""Where the objects of pictures come from: the data set, files of detections, or networks."""
+"""Finds the objects in pictures: from the data set, files of detections, or networks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LabelsByRow = Mapping[int, Labels]  # for rows of images, what they show
 
 @dataclass(frozen=True)
 class VisualContext:
-    """Objects that sources propose for pictures, and which of them count."""
+    """The objects that sources propose for pictures, and the rule that says which of them count."""
 
     # `objects`, or files of detections, names or folders of networks, and files of weights of
     # torchvision's detectors
@@ -124,7 +124,7 @@ class VisualContext:
     def _agreeing_labels(
         self, sources: Sequence[LabelsByRow], encoder: Frozen
     ) -> dict[str, set[str]]:
-        """For each label, all labels that agree with it, also the label itself."""
+        """For each label, all labels that agree with it, including the label itself."""
         labels = sorted(
             {
                 label
@@ -145,7 +145,7 @@ class VisualContext:
     def _recognise(
         self, source: str, corpus: Corpus, wanted: IntArray, notes: list[str]
     ) -> LabelsByRow:
-        """Labels that a network gives to the pictures of a corpus."""
+        """The labels that a network gives to the pictures of a corpus."""
         if corpus.pictures is None or not any(corpus.pictures.contents):
             raise NotApplicableError(
                 f"dataset {corpus.dataset!r} has no pictures, which {source} needs; set "
@@ -194,7 +194,7 @@ def is_file(source: str) -> bool:
 
 
 def networks(context: object) -> list[str]:
-    """The networks on the hub or in folders that a configuration's context contains.
+    """The networks, on the hub or in folders, that a configuration's context contains.
 
     Example:
         >>> networks(["microsoft/resnet-152", "seen.csv"]), networks("objects")
@@ -219,7 +219,6 @@ def content_of(source: str) -> object:
 
 
 def _read_detections(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
-    """Labels from a file for the images of a corpus."""
     layout = Layout()
     by_id = detections_by_id(path, layout)
     rows = {image: row for row, image in enumerate(corpus.ids)}

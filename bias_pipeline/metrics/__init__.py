@@ -1,1 +1,1 @@
-"""Metrics of societal bias in captions; :mod:`bias_pipeline.metrics.functional` has formulas."""
+"""Metrics of societal bias in captions; formulas are in :mod:`bias_pipeline.metrics.functional`."""

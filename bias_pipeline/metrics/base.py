@@ -1,4 +1,4 @@
-"""What a metric is, and what every metric returns."""
+"""Defines the interface of metrics and the scores that metrics return."""
 
 from __future__ import annotations
 
@@ -57,16 +57,17 @@ class EvidenceRule:
     """The part that a conclusion on a headline may rest on.
 
     Attributes:
-        part: the name of the part, which may be the headline itself. A part ``NAME:increase`` is
-            ``NAME`` minus the annotators' ``NAME:human``.
-        follows: the :data:`TRAITS` that also move the part: captioners can only be compared by it
-            if they are alike in these traits. If empty, captions that are longer or shorter for all
-            groups do not move the part.
-        named: whether only captions that name one group count; with few such captions no
+        part: the name of the part, which may be the headline itself. The part ``NAME:increase`` is
+            the captioner's ``NAME`` minus the annotators' ``NAME:human``.
+        follows: the :data:`TRAITS` of captions that also change the part. The part can only compare
+            captioners that are alike in these traits. If empty, captions that are longer or shorter
+            for all groups do not change the part.
+        named: whether only captions that name one group count. If there are few such captions, no
             conclusion is drawn.
-        matched: whether the traits no longer move the part after matching (``alignment=matched``).
-        also: names of further parts, each of which may decide as well (p values are corrected by
-            Holm's method). A metric with such parts can compare captions of any length.
+        matched: whether the traits do not change the part after matching (``alignment=matched``).
+        also: names of further parts, each of which may decide a conclusion too (p values are
+            corrected by Holm's method). A metric with further parts can compare captions of any
+            length.
     """
 
     part: str
@@ -78,14 +79,14 @@ class EvidenceRule:
 
 @dataclass(frozen=True)
 class ExpectedResponse:
-    """How a headline responds when a behaviour is planted in a captioner.
+    """How a headline changes when a bias or habit (a behaviour) is planted in a captioner.
 
-    Behaviours are named as in :data:`~bias_pipeline.studies.behaviour.BEHAVIOURS`. Tests check each
+    :data:`~bias_pipeline.studies.behaviour.BEHAVIOURS` has the behaviours. Tests check each
     response.
 
     Attributes:
-        moves: behaviours that move the headline.
-        stays: behaviours that do not move the headline.
+        moves: behaviours that change the headline.
+        stays: behaviours that do not change the headline.
         absent: behaviours after which the headline cannot be computed.
     """
 
@@ -96,14 +97,14 @@ class ExpectedResponse:
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor seconds that a cell takes.
+    """The processor seconds that a cell (a metric on one corpus) takes.
 
-    ``benchmarks/audit.py`` measures them, from 5,000 to 1,200,000 captions.
+    ``benchmarks/audit.py`` measured these seconds on 5,000 to 1,200,000 captions.
 
     Attributes:
         per_caption: seconds for each caption, however many seeds there are.
         per_attacked: seconds for each caption and seed, with attackers of ``encoder=ngram``.
-        without_objects: the share of this time that a cell takes if the data set has no objects.
+        without_objects: the share of this time that the cell takes if the data set has no objects.
     """
 
     per_caption: float = 3e-6
@@ -113,41 +114,42 @@ class Cost:
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """What a reader must know of a metric.
+    """The facts on a metric that a reader must know.
 
-    The last eight attributes are properties from the papers' comparison tables (ImageCaptioner2
-    Table 1, DBAC Table 1).
+    The last eight attributes are properties by which papers compare metrics (ImageCaptioner2 Table
+    1, DBAC Table 1).
 
     Attributes:
         name: the name after ``metric=``.
         title: the name in words.
-        version: raise it whenever any value changes; part of a result's identity.
+        version: increase the version whenever a value changes. The version is part of a result's
+            identity.
         unit: the unit of the headline.
         range: lowest and highest possible headline.
         neutral: the no-bias value, the headline of a captioner that adds no bias.
         direction: how to read the headline.
-        family: which of :data:`FAMILIES` it belongs to.
-        question: which of :data:`QUESTIONS` it answers.
-        sources: the papers that define the metric, in the order in which they are cited, each with
-            its section (empty if the whole paper does).
+        family: the metric's family among :data:`FAMILIES`.
+        question: the question among :data:`QUESTIONS` that the metric answers.
+        sources: the papers that define the metric, in the order of citation. Each has the section
+            with the definition, or an empty text for the whole paper.
         ours: the part of the metric that no paper defines.
-        needs: which of :data:`NEEDS` the metric requires with its default settings.
-        without: what else of :data:`NEEDS` a headline requires, each with the part that can be
-            computed without it.
-        images: which images the metric is about, ``LABELLED`` or ``UNSURE``; coverage is a share of
-            them.
+        needs: the :data:`NEEDS` of the metric with its default settings.
+        without: further :data:`NEEDS` of a headline. Each comes with the part that can be computed
+            without it.
+        images: the images that the metric is about, ``LABELLED`` or ``UNSURE``. Coverage is a share
+            of these images.
         cost: how long a cell takes.
         responses: how each headline responds to planted behaviours.
-        says: what a number above the no-bias value means, for each headline, in words that need no
-            paper; ``{attribute}`` is replaced by gender, race or another attribute.
-        readings: the part that a conclusion may rest on, for each headline. A headline without such
-            a part changes with how much a captioner writes, so no conclusion is drawn from it. Each
-            part is tested on planted captioners (``tests/report/test_readings.py``).
-        untested: headlines that differ from ``neutral`` for human captions too, so they have
-            neither a p against ``neutral`` nor an arrow.
-        least_seeds: how many attackers' seeds the headlines need for a p. Few seeds often make the
-            spread look too small, so the smallest p values come too often.
-        streams: whether it can count captions that do not fit into memory.
+        says: for each headline, what a number above the no-bias value means, for readers who do not
+            know the paper. ``{attribute}`` is replaced by gender, race or another attribute.
+        readings: for each headline, the part on which a conclusion may rest. A headline without a
+            part changes with how much a captioner writes, so no conclusion is drawn from the
+            headline. Each part is tested on planted captioners (``tests/report/test_readings.py``).
+        untested: headlines that differ from ``neutral`` even for human captions. So they have no p
+            value against ``neutral`` and no arrow.
+        least_seeds: how many seeds of attackers a headline needs for a p value. With fewer seeds
+            the spread often looks too small, and p values are then too small.
+        streams: whether the metric can count captions that do not fit into memory.
         source_identifying: whether it separates bias of the data from bias that the captioner adds.
         learnable: whether it learns what bias is instead of counting listed words.
         amplification: whether it measures by how much the captioner amplifies bias.
@@ -209,7 +211,7 @@ class MetricInfo:
 
     @property
     def reference(self) -> str:
-        """The papers that define the metric, each with its section, and the part that is ours."""
+        """The papers that define the metric, with sections, and the parts that no paper defines."""
         cited = [", ".join(filter(None, (s.citation, place))) for s, place in self.sources.items()]
         return "; ".join([*cited, *([f"{self.ours} ours"] if self.ours else [])]) or "ours"
 
@@ -225,19 +227,19 @@ UNIT_RANGES: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Estimate):
-    """One number of a score: the headline, a side, an object, a group.
+    """One number of a score, such as the headline or the number of one side, object or group.
 
     Besides its value and uncertainty, a number has:
 
     Attributes:
         unit: ``fraction`` (printed in per cent), ``ratio``, ...
-        n_images: how many images the number rests on.
-        coverage: the images that the number uses (also to train attackers), as a share of all
+        n_images: how many images the number is computed from.
+        coverage: the share of images that the number uses (also to train attackers), among all
             images that the metric is about (:meth:`Metric.scope`).
         neutral_rate: share of the number's captions that name no group.
-        range: lowest and highest possible value, which also limit its interval. If None, a headline
-            has the metric's range and any other number the range of its unit.
-        neutral: the value that means no bias; None: the no-bias value of the metric.
+        range: lowest and highest possible value, which also limit the interval. If None, a headline
+            has the metric's range, and any other number has the range of its unit.
+        neutral: the value that means no bias. If None, this is the no-bias value of the metric.
     """
 
     unit: str = "fraction"
@@ -248,7 +250,7 @@ class Number(Estimate):
     neutral: float | None = None
 
     def bounds(self, name: str, info: MetricInfo) -> tuple[float, float]:
-        """The range of the part ``name``, at whose ends a symmetric interval is cut."""
+        """The range of the part ``name``. A symmetric interval is cut at the ends of the range."""
         if self.range is not None:
             return self.range
         if name in HEADLINES:
@@ -258,15 +260,16 @@ class Number(Estimate):
 
 @dataclass(frozen=True)
 class Score:
-    """What a metric says of a corpus.
+    """The numbers that a metric computes from a corpus.
 
     Attributes:
-        parts: name to number; ``score`` is the headline. A
-            :class:`~bias_pipeline.metrics.value_names.PartName` also has the name's fields.
-        predictions: the attackers' predictions from which the numbers are computed.
+        parts: the numbers by name; ``score`` is the headline. A
+            :class:`~bias_pipeline.metrics.value_names.PartName` is a name that consists of fields.
+        predictions: predictions of attackers, from which the numbers are computed.
         audit: further facts for the manifest, as plain data.
         notes: sentences that are printed next to the numbers.
-        tables: name to lines of further tables, such as example captions; a CSV file each.
+        tables: the lines of further tables by name, such as example captions. Each becomes a CSV
+            file.
     """
 
     parts: Mapping[str, Number]
@@ -277,7 +280,7 @@ class Score:
 
 
 class Metric(Configurable, ABC):
-    """A metric: constructed with all it needs, then computed on any corpus."""
+    """A metric that is made with all settings and can then be computed on any corpus."""
 
     info: ClassVar[MetricInfo]
     attribute: Attribute
@@ -287,13 +290,13 @@ class Metric(Configurable, ABC):
     split: SplitRule  # only of metrics that train attackers
 
     def scope(self, corpus: Corpus) -> BoolArray:
-        """(N,) True for images that the metric is about, whether or not captions describe them."""
+        """(N,) flags: true for images that the metric is about, even if they have no captions."""
         grouping = corpus.groupings[self.attribute.name]
         return grouping.unsure if self.info.images == UNSURE else grouping.labelled
 
     @property
     def object_tasks(self) -> TaskVocabulary | None:
-        """The tasks that the metric finds among images' objects; None if it counts no objects."""
+        """The tasks that the metric finds in images' objects, or None if it counts no objects."""
         return self.task if getattr(self, "labels", "") == "objects" else None
 
     @property
@@ -310,7 +313,7 @@ class Metric(Configurable, ABC):
         return
 
     def without_intervals(self) -> Self:
-        """A copy that computes the same headlines with almost no resamplings."""
+        """A copy that computes the same headlines with almost no resampling."""
         quick = copy(self)
         if hasattr(self, "stats"):
             quick.stats = replace(self.stats, resamples=2)
@@ -321,7 +324,7 @@ class Metric(Configurable, ABC):
         return corpus.each_sample
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """For each seed, a split of all labelled images; empty if the metric trains nothing."""
+        """For each seed, a split of all labelled images. Without training there are no splits."""
         if not hasattr(self, "split"):
             return []
         return self.split.draw(corpus, self.attribute.name, seeds)
@@ -340,7 +343,7 @@ class Metric(Configurable, ABC):
 
 
 def check_score(score: object, metric: Metric) -> None:
-    """Refuse a score that is no :class:`Score`, has no part, or has an impossible number.
+    """Raise an error if a score is no :class:`Score`, has no part, or has an impossible number.
 
     Raises:
         UsageError: naming the metric, its class, the part and the value.
@@ -367,7 +370,7 @@ def check_score(score: object, metric: Metric) -> None:
 
 
 def _range_of(name: str, part: Number) -> str:
-    """Where the user can change the range of a part, in words."""
+    """A phrase that tells where the user can change the range of a part."""
     if part.range is not None:
         return "Number(range=...)"
     if name in HEADLINES:

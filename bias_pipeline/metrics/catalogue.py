@@ -1,6 +1,7 @@
-"""Finds metrics by name, estimates how long their cells take, and says what to cite.
+"""Finds metrics by name, estimates how long they take, and says what to cite.
 
-``conf/metric/NAME.yaml`` names a class, whose ``info`` and docstring describe the metric.
+``conf/metric/NAME.yaml`` names a class. The ``info`` and docstring of the class describe the
+metric.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def infos() -> dict[str, MetricInfo]:
 
 
 def info_of(name: str) -> MetricInfo | None:
-    """The info of a metric; None if no metric has this name (any more).
+    """The info of a metric, or None if no metric has this name.
 
     Example:
         >>> info_of("lic").title
@@ -62,7 +63,7 @@ _TYPICAL = 60_000  # captions of an unknown data set
 
 
 def seconds(metric: str, captions: int, seeds: float) -> float:
-    """Expected processor seconds of a cell, with attackers of ``encoder=ngram`` for each seed.
+    """Expected processor seconds of a cell whose attackers have ``encoder=ngram``.
 
     Example:
         >>> seconds("dbac", 12_000, 5) > seconds("lic", 12_000, 5) > seconds("dpa", 0, 5)
@@ -83,10 +84,10 @@ def seconds_of(
     matched: bool = False,
     trained: bool = False,
 ) -> float:
-    """Expected processor seconds of a cell; cells of metrics that lack data end at once.
+    """Expected processor seconds of a cell. A cell ends at once if the metric lacks data.
 
-    ``matched``: the cell compares captions at equal style. ``trained``: an earlier cell has
-    trained the attackers.
+    ``matched`` says whether styles are made equal in the cell. ``trained`` says whether an earlier
+    cell has already trained the attackers.
     """
     info = info_of(metric)
     refused = info is not None and not has_needs(info, corpus)
@@ -104,7 +105,7 @@ _OF_GUESSES = {"_target_", "defaults", "scoring", "relation", "stats"}  # change
 
 
 def attackers(settings: Mapping[str, object]) -> str:
-    """The settings of a metric that decide its attackers, as JSON; empty if it trains none.
+    """The settings that determine a metric's attackers, as JSON; empty without attackers.
 
     Example:
         >>> attackers(settings_of("lic")) == attackers(settings_of("leakage"))
@@ -150,12 +151,12 @@ def captions(images: int, model: int, human: int, settings: Mapping[str, object]
 
 
 def weight(metric: str, seeds: int) -> float:
-    """Expected seconds of a cell if the data set is unknown; only for comparing cells."""
+    """Expected seconds of a cell if the data set is unknown, only to compare cells."""
     return seconds(metric, _TYPICAL, seeds)
 
 
 def kind(metric: str, encoder: str) -> str:
-    """The kind of a cell, so that cells of a kind take similar times: encoder or slow metric.
+    """The kind of a cell. Cells of one kind (same encoder or slow metric) take similar times.
 
     Example:
         >>> kind("lic", "ngram"), kind("gender_score", "ngram")
@@ -169,7 +170,7 @@ def kind(metric: str, encoder: str) -> str:
 def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
     """Metrics that a short audit leaves out, the slowest first.
 
-    Counting metrics answer the same questions without attackers.
+    Metrics that count answer the same questions without attackers.
     """
     known = list(infos)
     counted = {info.question for info in known if info.family != "attack"}
@@ -185,7 +186,7 @@ def corrected_by_gold(metric: str) -> bool:
 
 
 def bibtex(metrics: Iterable[str]) -> str:
-    """BibTeX of the metrics' sources, each source once; unknown metrics add nothing.
+    """The sources of metrics as BibTeX, each source once. Unknown metrics are ignored.
 
     Example:
         >>> bibtex(["lic", "gone"]).startswith("@inproceedings{hirota2022lic,")

@@ -1,4 +1,4 @@
-"""Which groups and tasks images have and captions name, as metrics read them."""
+"""Finds the groups and tasks that are in images and that captions name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
+from operator import is_not
 
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Int16Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import Corpus
@@ -33,7 +34,7 @@ LEAST_NAMED = 0.01  # share of captions; ours, like the ten of a split's smalles
 
 
 class CorpusView:
-    """A corpus as metrics read it: the groups and tasks that images show and captions name."""
+    """A corpus for metrics, with the groups and tasks that are in images and that captions name."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class CorpusView:
             raise DataError(f"no image has both a group of {self.attribute.name!r} and a caption")
 
     def check_compared(self, codes: IntArray) -> None:
-        """Refuse (M,) group codes of fewer than two groups; -1 means no group."""
+        """Raise an error if (M,) group codes have fewer than two groups; -1 means no group."""
         present = np.unique(codes[codes >= 0])
         if len(present) < 2:
             names = ", ".join(self.groups[k] for k in present) or "no group"
@@ -69,12 +70,12 @@ class CorpusView:
             )
 
     def compared_groups(self, images: BoolArray) -> IntArray:
-        """The groups that have any of the (N,) images; all groups if fewer than two have images."""
+        """The groups that occur in the (N,) flagged images; all groups if fewer than two occur."""
         present = np.unique(self.codes[images & self.labelled])
         return present if len(present) > 1 else np.arange(len(self.groups))
 
     def of_tasks(self, single: IntArray, merged: IntArray) -> CorpusView:
-        """A view without the rare tasks, or with the rare tasks merged into one task."""
+        """A view in which rare tasks are left out or merged into one task."""
         columns = [[task] for task in single.tolist()] + ([merged.tolist()] if len(merged) else [])
         rows = np.concatenate([*map(np.array, columns), []]).astype(np.int64)
         column = np.repeat(np.arange(len(columns)), [len(tasks) for tasks in columns])
@@ -90,22 +91,22 @@ class CorpusView:
         return rewritten
 
     def has(self, side: str) -> BoolArray:
-        """(N,) images that a side describes."""
+        """(N,) flags: true for images that a side describes."""
         return has_captions(self.corpus, side)
 
     def n_captions(self, side: str) -> IntArray:
-        """(N,) how many captions a side has of each image."""
+        """(N,): how many captions of each image a side has."""
         return np.bincount(self.images(side), minlength=len(self.corpus))
 
     def images(self, side: str) -> IntArray:
-        """(C,) image of each caption of a side."""
+        """(C,): the image of each caption of a side."""
         return self.corpus.side(side).image_rows
 
     def named_group(self, side: str) -> IntArray:
-        """(C,) the single group that each caption names; below 0 for no group or several.
+        """(C,): the only group that each caption names; below 0 if it names none or several.
 
-        A group that is left out because it has few images still counts here: a caption that names
-        it and another group names several.
+        Groups that are left out because they have few images still count here. So a caption that
+        names a left-out group and another group names several groups.
         """
         captions = self.corpus.side(side)
         return self._group_places(
@@ -113,35 +114,34 @@ class CorpusView:
         )
 
     def every_group_named(self, captions: Captions) -> sparse.csr_array:
-        """(C, E) groups that captions name, also groups left out because they have few images."""
+        """(C, E): the groups that captions name, including groups left out for few images."""
         return attribute_mentions(captions, self.attribute, self._every_group, self.words)
 
     def named_alone(self, mentions: sparse.csr_array) -> IntArray:
-        """(C,) the single group in (C, E) mentions; below 0 for no group or several."""
+        """(C,): the only group in (C, E) mentions; below 0 for no group or several groups."""
         return self._group_places(one_of(mentions))
 
-    def _group_places(self, named: IntArray) -> IntArray:
-        """For each group in `_every_group`, its place in `groups`."""
+    def _group_places(self, named: IntArray | Int16Array) -> IntArray:
         places = {name: number for number, name in enumerate(self.groups)}
         place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])
 
     @property
     def _every_group(self) -> tuple[str, ...]:
-        """The attribute's groups that have images, also groups left out because they have few."""
+        """The attribute's groups that have images, including groups left out for few images."""
         known = {*self.groups, *self.corpus.groupings[self.attribute.name].strata}
         return tuple(name for name in self.attribute.groups if name in known)
 
     def named_together(self, side: str) -> IntArray:
-        """(N,) the only group named in an image's captions; below 0 for none or several."""
+        """(N,): the only group that an image's captions name; below 0 for none or several."""
         return one_of(self.by_image(side, self.groups_named(side)))
 
     def groups_named(self, side: str) -> sparse.csr_array:
-        """(C, K) groups that each caption names."""
+        """(C, K): the groups that each caption names."""
         return attribute_mentions(self.corpus.side(side), self.attribute, self.groups, self.words)
 
     def too_few_named(self, side: str) -> str:
-        """A message if too few captions of a side name a group for a measurement, else empty.
+        """A message if too few captions of a side name a group to measure anything; else empty.
 
         At least 1 % of the captions of labelled images must name one group, and at least ten
         captions (a tenth of the captions if there are fewer than a hundred).
@@ -160,24 +160,24 @@ class CorpusView:
         )
 
     def mentions(self, side: str) -> sparse.csr_array:
-        """(C, T) tasks that each caption names."""
+        """(C, T): the tasks that each caption names."""
         assert self.vocabulary is not None
         mentions = task_mentions(self.corpus.side(side), self.vocabulary, self._read_tasks)
         return mentions if self._member is None else _indicators(mentions @ self._member)
 
     def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
-        """(N, ...) sums over each image's captions."""
+        """(N, ...): sums over each image's captions."""
         return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) for a labelled image, how many captions ``happened`` flags, and how many exist."""
+        """(N, 2): for each labelled image, the number of flagged captions and of all captions."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
 
     @cached_property
     def object_fault(self) -> str:
-        """Why the user's own file of objects is refused; empty if the file is accepted."""
+        """The reason why the user's own file of objects is refused, or an empty text."""
         assert self.vocabulary is not None
         every = tuple(self.vocabulary.tasks)
         read = self.corpus.read(objects_read, every, self._excluded)
@@ -191,7 +191,7 @@ class CorpusView:
 
     @cached_property
     def objects(self) -> sparse.csr_array:
-        """(N, T) tasks that are in each image."""
+        """(N, T): the tasks in each image."""
         if not self.has_objects:
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r} has no objects for these images; give them with "
@@ -206,7 +206,7 @@ class CorpusView:
 
     @property
     def task_labels(self) -> sparse.csr_array:
-        """:attr:`objects`; refused if no image has a counted task."""
+        """The :attr:`objects`; raises an error if no image has a counted task."""
         if not self.objects.nnz:
             named = self.corpus.images_by_object
             objects = f"objects such as {first_ids(named)}" if named else "no object"
@@ -219,12 +219,11 @@ class CorpusView:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, T)."""
         return len(self.corpus), len(self.tasks)
 
     @cached_property
     def objects_known(self) -> BoolArray:
-        """(N,) True for images whose objects are known, also if the image has no object."""
+        """(N,) flags: true for images whose objects are known, even if there are none."""
         return self.corpus.read(_images_with_known_objects)
 
     @property
@@ -236,14 +235,14 @@ class CorpusView:
 
 
 def has_captions(corpus: Corpus, side: str) -> BoolArray:
-    """(N,) images that a side describes."""
+    """(N,) flags: true for images that a side describes."""
     described = np.zeros(len(corpus), bool)
     described[corpus.side(side).image_rows] = True
     return described
 
 
 def sum_by_image(captions: sparse.csr_array, images: IntArray, n_images: int) -> sparse.csr_array:
-    """(N, ...) sums over the captions of each image, from a table with a row per caption."""
+    """(N, ...): sums over the captions of each image, from a table with a row per caption."""
     if np.array_equal(images, np.arange(n_images)):  # one caption an image
         return captions.astype(np.float64)
     gather = group_task_cells(images, np.arange(len(images)), (n_images, len(images)))
@@ -251,7 +250,7 @@ def sum_by_image(captions: sparse.csr_array, images: IntArray, n_images: int) ->
 
 
 def word_indicators(captions: Captions) -> sparse.csr_array:
-    """(C, V) 1 where a caption has a word."""
+    """(C, V): 1 where a caption has a word."""
     shape = (len(captions), len(captions.types))
     ones, words = np.ones(len(captions.tokens)), captions.tokens.astype(np.int64)
     table = sparse.csr_array((ones, words, captions.starts), shape=shape, copy=True)
@@ -260,7 +259,7 @@ def word_indicators(captions: Captions) -> sparse.csr_array:
 
 
 def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
-    """A table that counts (row, column) pairs.
+    """The table of counts of (row, column) pairs.
 
     Example:
         >>> group_task_cells(np.array([0, 0]), np.array([1, 1]), (1, 2)).toarray().tolist()
@@ -282,20 +281,20 @@ def _indicators(counts: sparse.csr_array) -> sparse.csr_array:
 
 def _images_with_known_objects(corpus: Corpus) -> BoolArray:
     objects = corpus.objects or [None] * len(corpus)
-    known = np.fromiter((names is not None for names in objects), bool, len(corpus))
+    known = np.fromiter(map(is_not, objects, repeat(None)), bool, len(corpus))
     known.setflags(write=False)
     return known
 
 
 def objects_read(corpus: Corpus, tasks: tuple[str, ...], excluded: tuple[str, ...]) -> ObjectsRead:
-    """Which tasks the names of objects stand for; excluded tasks are left out."""
+    """The tasks that match the names of objects, without excluded tasks."""
     return ObjectsRead.match(tasks, corpus.images_by_object, excluded)
 
 
 def _tasks_in_images(
     corpus: Corpus, every: tuple[str, ...], excluded: tuple[str, ...]
 ) -> sparse.csr_array:
-    """(N, T) the tasks in each image; excluded tasks are left out."""
+    """(N, T): the tasks in each image, without excluded tasks."""
     tasks = [task for task in every if task not in excluded]
     number = {task: place for place, task in enumerate(tasks)}
     column = dict.fromkeys(corpus.images_by_object, -1)

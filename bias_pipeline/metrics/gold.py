@@ -1,7 +1,7 @@
-"""Scores corrected by gold labels (``dataset.gold``): what every form of correction shares.
+"""Corrects scores by gold labels (``dataset.gold``). All forms of correction share this code.
 
-Labels of a machine err, and more often for one group than for another. Labels that people gave to
-a few hundred of the images correct a score. Metrics choose the form: cells
+Machine labels are sometimes wrong, and more often for one group than for another. Labels that
+people gave to a few hundred images can correct a score. Each metric chooses a form: cells
 (:mod:`~bias_pipeline.metrics.counting.gold`), one step from the machine's number
 (:mod:`~bias_pipeline.metrics.counting.gold_counts`,
 :mod:`~bias_pipeline.metrics.attack.gold_pairs`), or scores of attackers' guesses under both labels
@@ -42,7 +42,7 @@ _SHOWN = 8  # the most names of parts in a note
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """What gold labels make of a score."""
+    """The corrected numbers of a score, and notes."""
 
     corrected: Mapping[PartName, Estimate]
     alone: Mapping[PartName, Estimate]  # scores of the gold images alone
@@ -57,7 +57,7 @@ class CorrectableByGold(ABC):
 
     @abstractmethod
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """The numbers of a score by machine labels, after correction by gold labels."""
+        """Correct a score that was computed from machine labels by gold labels."""
 
 
 def check_correctable(metric: Metric) -> None:
@@ -73,7 +73,7 @@ def check_correctable(metric: Metric) -> None:
 def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) -> Score:
     """The score corrected by gold labels.
 
-    Parts ``NAME:machine`` are the numbers by machine labels; parts ``NAME:gold`` are the numbers of
+    The parts ``NAME:machine`` are computed from machine labels, and the parts ``NAME:gold`` from
     the gold images alone. Parts that gold labels cannot correct have no value.
     """
     check_correctable(metric)
@@ -133,7 +133,7 @@ def _with_detail(name: PartName, detail: str) -> PartName:
 def _main_parts(
     correction: Correction, parts: Mapping[str, Number], info: MetricInfo
 ) -> list[PartName]:
-    """The corrected headlines, deciding parts and groups."""
+    """The corrected headlines, the parts on which conclusions rest, and the groups."""
     decide = [*info.readings.values()]
     whats = {"score", *info.says, *(rule.part for rule in decide)} & {*map(str, parts)}
     return [
@@ -148,7 +148,7 @@ def _main_parts(
 
 
 def _sentence(name: PartName, correction: Correction, machine: Number, number: Number) -> str:
-    """A part by machine labels, corrected, and by gold labels alone."""
+    """A sentence with a part's value by machine labels, corrected, and by gold labels alone."""
     times = correction.worth.get(name, math.nan)
     amount = f"{times:.1f}" if times <= _MANY else f"more than {_MANY}"
     worth = "" if math.isnan(times) else f"; worth {amount} times as many gold labels"
@@ -172,7 +172,7 @@ def _with_interval(number: Estimate) -> str:
 
 @dataclass(frozen=True, eq=False)
 class GoldSample:
-    """The gold images among the images that a number may rest on."""
+    """The gold images among the images that a number may use."""
 
     rows: IntArray  # (n,) their rows in the corpus
     truth: IntArray  # (n,) the codes of their true labels, as a grouping has them
@@ -186,7 +186,7 @@ class GoldSample:
 
     @classmethod
     def from_rows(cls, rows: IntArray, corpus: Corpus, gold: GoldLabels) -> GoldSample:
-        """The gold images among some rows of a corpus, ascending."""
+        """The gold images among some rows of a corpus, in ascending order."""
         grouping = corpus.groupings[gold.attribute]
         n_groups = len(grouping.names)
         of_gold, codes, chances = gold.labels_in(corpus)
@@ -208,11 +208,11 @@ class GoldSample:
 
     @cached_property
     def differ(self) -> IntArray:
-        """The places of images whose true label differs from the machine label."""
+        """The indices of images whose true label differs from the machine label."""
         return np.flatnonzero(self.truth != self.machine)
 
     def relabel(self, corpus: Corpus, attribute: str) -> Corpus:
-        """The corpus with the true labels of these images."""
+        """The corpus, in which gold images have their true labels."""
         grouping = corpus.groupings[attribute]
         codes = grouping.codes.copy()
         codes[self.rows] = self.truth
@@ -220,7 +220,7 @@ class GoldSample:
         return replace(corpus, groupings={**corpus.groupings, **changed})
 
     def mean_change(self, changes: Float64Array, stats: Bootstrap) -> Draws:
-        """The mean of (n, S) changes over the images that gold images represent, resampled too."""
+        """The mean of (n, S) changes over the images that gold images represent, with resamples."""
         total = self.weights.sum()
         resampled = []
         for counts in stats.weights(self.keys):
@@ -262,11 +262,11 @@ def label_notes(
 def one_step_from_machine(
     machine: Estimate, changes: Float64Array, sample: GoldSample, stats: Bootstrap
 ) -> Estimate:
-    """A number, moved one step from its value by machine labels.
+    """Correct a number by one step from its value under machine labels.
 
-    Each line of ``changes`` (n, S) says how much the number changes, to first order, if all images
-    change as this gold image does when its true label replaces the machine label. The line is NaN
-    if the number does not change smoothly.
+    Each row of ``changes`` (n, S) belongs to one gold image. If that image gets its true label
+    instead of its machine label, and all other images changed alike, the number would change by
+    this row (to first order). The row is NaN if the number does not change smoothly.
     """
     if machine.draws is None or np.isnan(changes).any():
         return Estimate(math.nan)
@@ -281,7 +281,7 @@ def one_step_from_machine(
 
 
 def check_cross_fitted(score: Score, metric: str) -> None:
-    """Refuse a score whose attackers guess only some images."""
+    """Raise an error if a score's attackers guess only some of the images."""
     drawn = [part.draws for part in score.parts.values() if part.draws is not None]
     if drawn and not any(draws.cross_fitted for draws in drawn):
         raise NotApplicableError(
@@ -293,7 +293,7 @@ def check_cross_fitted(score: Score, metric: str) -> None:
 def join_corrections(
     corrections: Iterable[Correction], notes: Sequence[str], without_labels: Collection[str] = ()
 ) -> Correction:
-    """The corrections of several directions as one, with the notes of the first and others."""
+    """Join the corrections of several directions and their notes."""
     every = [*corrections]
     return Correction(
         corrected={name: one.corrected[name] for one in every for name in one.corrected},
@@ -306,7 +306,7 @@ def join_corrections(
 
 
 def attackers_note(attribute: str) -> str:
-    """A note on what a corrected score of attackers says."""
+    """A note on the meaning of a corrected score of attackers."""
     return (
         "attackers learnt machine labels: the score says how well such attackers guess the true "
         f"{attribute} of images to which the machine gives a group"
@@ -314,10 +314,10 @@ def attackers_note(attribute: str) -> str:
 
 
 def add_training_once(estimate: Estimate, machine: Estimate, level: float) -> Estimate:
-    """The estimate, with the variance of what attackers would learn from other images.
+    """The estimate, with the variance from training attackers on other images added once.
 
-    The machine's number has the same variance, since attackers learn from all images. A count has
-    none.
+    The number by machine labels has this variance too, since attackers learn from all images.
+    Counts have no variance from training.
     """
     draws, whole = estimate.draws, machine.draws
     if draws is None or whole is None or not (draws.cross_fitted and draws.image_std > 0):
@@ -337,8 +337,8 @@ def one_step_correction(
 ) -> Correction:
     """The numbers of ``changes`` after one step; see :func:`one_step_from_machine`.
 
-    With few gold labels numbers have only an interval. ``alone`` has the numbers of the gold images
-    alone.
+    With few gold labels, numbers have an interval but no value. ``alone`` contains the numbers
+    computed from gold images alone.
     """
     info, stats = metric.info, metric.stats
     decide = {*HEADLINES, *(rule.part for rule in info.readings.values())} - {*info.untested}
@@ -364,13 +364,13 @@ def one_step_correction(
 
 
 def interval_alone(estimate: Estimate, neutral: float, tested: bool) -> Estimate:
-    """The interval alone, with its p value against the no-bias value if the number is tested."""
+    """The interval and, for a tested number, the p value against the no-bias value."""
     p_value = two_sided_p(estimate, neutral) if tested else math.nan
     return Estimate(math.nan, ci_low=estimate.ci_low, ci_high=estimate.ci_high, p_value=p_value)
 
 
 def worth_of(corrected: Estimate, alone: Estimate, *, drawn_evenly: bool) -> float:
-    """How many times as many evenly drawn gold labels alone give the same interval."""
+    """The factor by which gold labels must increase to give the same interval alone."""
     width = corrected.ci_high - corrected.ci_low
     if not (width > 0 and drawn_evenly):
         return math.nan

@@ -1,4 +1,4 @@
-"""Caption quality: are captions as good as human captions, and equally good for all groups?"""
+"""Quality measures whether captions are as good as human captions, for each group too."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ _TOO_FEW = (
 class Quality(CountingMetric):
     """CIDEr-D of the captioner minus the annotators' CIDEr-D, with the same references.
 
-    For ``score``, each human caption in turn is taken out, and both this caption and the
-    captioner's caption are compared with the remaining human captions (``human:paired``,
-    ``model:paired``). A captioner like one more annotator scores 0. ``model`` compares the
-    captioner's caption with all human captions, as papers do. ``human`` compares each human caption
-    with the others.
+    For ``score``, one human caption at a time is left out. This caption (``human:paired``) and the
+    captioner's caption (``model:paired``) are compared with the remaining human captions. A
+    captioner that writes like one more annotator scores 0. ``model`` compares captions with all
+    human captions, as papers do. ``human`` compares each human caption with the others.
 
-    * ``bleu_1`` to ``bleu_4``, each with ``:model``, ``:human``, ``:score``.
-    * ``group:NAME``: the score of a group's images. ``gap``: the largest minus the smallest such
-      score. ``gap:model`` may only mean that one group's pictures are harder to describe.
+    * ``bleu_1`` to ``bleu_4``: BLEU scores, each with ``:model``, ``:human`` and ``:score``.
+    * ``group:NAME``: the score of a group's images. ``gap``: the largest of these scores minus the
+      smallest. A large ``gap:model`` may only mean that one group's pictures are harder to
+      describe.
 
-    Rare words weigh more the more images there are, so compare ``model`` only on the same images.
+    Rare words weigh more in a larger data set, so compare ``model`` only on equal images.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -91,7 +91,7 @@ class Quality(CountingMetric):
         unit=_UNIT,
         range=(-CIDER_SCALE, CIDER_SCALE),
         neutral=0.0,
-        direction="higher is better; 0: describes as one more annotator would",
+        direction="higher is better; at 0, captions are as good as one more annotator's captions",
         family="language",
         question="quality",
         sources={
@@ -125,7 +125,7 @@ class Quality(CountingMetric):
     meteor: bool = False
 
     def rests_on_names(self, part: PartName) -> bool:
-        """False for every number: groups are labelled."""
+        """False for every number, since groups come from labels."""
         return False
 
     def tally(self, view: CorpusView) -> Tally:
@@ -148,7 +148,7 @@ class Quality(CountingMetric):
     def _folds(
         self, described: _Described, sets: Mapping[PartName, BoolArray], documents: BoolArray
     ) -> dict[PartName, dict[str, sparse.csr_array]]:
-        """Each side's tables of sums, one table for each position that is left out.
+        """Tables of sums for each side; there is one table for each position that is left out.
 
         Document frequencies come from the captions of the images in ``documents`` (N,).
         """
@@ -175,7 +175,7 @@ class Quality(CountingMetric):
         frequencies: list[Int32Array],
         n_documents: int,
     ) -> Float64Array:
-        """(N, 12) for each image: 1, CIDEr-D, length, closest length, matches, n-grams."""
+        """(N, 12): for each image 1, CIDEr-D, length, closest length, matches and n-grams."""
         images = described.images
         rows = described.references(images[scored], left_out)
         owner = np.searchsorted(images[scored], images[rows])
@@ -197,7 +197,7 @@ class Quality(CountingMetric):
         return table
 
     def _meteor(self, described: _Described, images: BoolArray, *, fits: bool) -> sparse.csr_array:
-        """(N, 2) for each image, 1 and METEOR; NaN if METEOR does not fit the language."""
+        """(N, 2): 1 and METEOR for each image, or NaN if METEOR does not fit the language."""
         scored = described.candidates(MODEL, images, 0)
         rows = described.references(described.images[scored], None)
         texts: dict[int, list[str]] = {}
@@ -212,7 +212,7 @@ class Quality(CountingMetric):
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """The captions of both sides in one list, with the model's captions first."""
+    """The captions of both sides in one list. The model's captions come first."""
 
     view: CorpusView
 
@@ -235,12 +235,12 @@ class _Described:
 
     @cached_property
     def images(self) -> IntArray:
-        """(C,) image of each caption."""
+        """(C,): the image of each caption."""
         return np.concatenate([side.image_rows for side in self.words])
 
     @cached_property
     def positions(self) -> IntArray:
-        """(C,) each caption's place among its image's human captions; -1 for model captions."""
+        """(C,): the position of each human caption in its image's list; -1 for model captions."""
         model, human = self.words
         return np.concatenate([np.full(len(model), -1), human.positions])
 
@@ -249,12 +249,12 @@ class _Described:
         return len(self.view.corpus)
 
     def text(self, row: int) -> str:
-        """A caption, its words joined by blanks."""
+        """A caption whose words are joined by blanks."""
         model, human = self.words
         return model.text(row) if row < len(model) else human.text(row - len(model))
 
     def sets(self) -> dict[PartName, BoolArray]:
-        """The images of each part, among the images with references and a group."""
+        """For each part, its images among all images with references and a group."""
         n_human = np.bincount(self.words[1].image_rows, minlength=self.n_images)
         labelled, modelled = self.view.labelled, self.view.has("model")
         sets = {
@@ -266,7 +266,7 @@ class _Described:
         return {part: mask for part, mask in sets.items() if mask.any()}
 
     def candidates(self, part: PartName, images: BoolArray, k: int) -> IntArray:
-        """Rows of the captions that are scored when position k is left out, in order of images."""
+        """Rows of the captions to score when position k is left out, in the order of images."""
         position = k if part.side == "human" else -1
         chosen = images[self.images] & (self.positions == position)
         if part == MODEL_PAIRED:  # only images whose human caption is scored too
@@ -284,7 +284,7 @@ class _Described:
         )
 
     def frequencies(self, documents: BoolArray, positions: int) -> list[list[Int32Array]]:
-        """Frequencies in (N,) documents of all human captions, then without each position."""
+        """Frequencies in (N,) documents: of all human captions, and with each position left out."""
         rows = self.references(np.flatnonzero(documents), None)
         blocks = np.split(rows, np.flatnonzero(np.diff(self.images[rows] // _TOGETHER)) + 1)
         totals: list[list[Int32Array]] = []
@@ -298,7 +298,7 @@ class _Described:
         return totals
 
     def crossing(self, sums: Float64Array) -> sparse.csr_array:
-        """(N, K * C) sums in the columns of each image's group."""
+        """(N, K * C): the sums, moved to the columns of each image's group."""
         table = sparse.csr_array(sums)
         return cross_with_groups(self.view.codes, table, len(self.view.groups))
 
@@ -345,7 +345,10 @@ class _Values:
     def _by_group(
         self, part: PartName, of_groups: Float64Array
     ) -> dict[PartName, CountedNumber | LargestGap]:
-        """Numbers of the groups and their largest gap; names have a side only for the model."""
+        """The numbers of groups and their largest gap.
+
+        Only names of the model's numbers contain the side.
+        """
         side, images = "model" if part == MODEL else "", self.images[part]
         number = CountedNumber(values=of_groups, images=images, unit=_UNIT)
         numbers = number.by_group(self.groups, codes=self.codes, side=side)
@@ -354,11 +357,10 @@ class _Values:
 
 
 def _cider(sums: Float64Array) -> Float64Array:
-    """(...) from (..., 12) sums."""
     return share(sums[..., 1], sums[..., 0])
 
 
 def _bleu(sums: Float64Array) -> Float64Array:
-    """(..., 4) from (..., 12) sums."""
+    """(..., 4): BLEU-1 to BLEU-4, computed from (..., 12) sums."""
     first, last = 4, 4 + len(ORDERS)
     return bleu(sums[..., first:last], sums[..., last:], sums[..., 2], sums[..., 3])

@@ -1,4 +1,4 @@
-"""The papers that define metrics; a metric's ``info`` names the section."""
+"""The papers that define metrics. The ``info`` of a metric names the sections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reference:
-    """A paper, as BibTeX needs it.
+    """A paper, with the fields that BibTeX needs.
 
     Example:
         >>> Reference("a2020", ("Ash, A.", "Oak, B."), "On Trees", 2020, "Wood").citation
@@ -24,7 +24,7 @@ class Reference:
 
     @property
     def citation(self) -> str:
-        """Surnames and year, as in running text."""
+        """The surnames and the year, as written in running text."""
         names = [author.partition(",")[0] for author in self.authors]
         names_text = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
         return f"{names_text} {self.year}"

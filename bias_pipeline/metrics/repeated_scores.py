@@ -1,15 +1,15 @@
-"""Scores computed several times: under noisy labels, and for each sample of captions.
+"""Computes scores several times: under noisy labels, and for each sample of captions.
 
-Label noise shows how far a score moves if labels err more often. Labels are drawn anew at given
-rates, as if the present labels were true, and everything is computed again. If labels already err
-that often, the score under true labels lies about as far in the opposite direction, as long as
-moves are small. This measures sensitivity and corrects nothing.
+Label noise shows how much a score changes if labels are wrong more often. Labels are replaced at
+random with given rates, as if the present labels were true, and every score is computed again. If
+the present labels already have these error rates, the score under true labels lies about as far in
+the opposite direction, provided that changes are small. Label noise measures sensitivity and
+corrects nothing.
 
-A captioner may write several captions of each image. The k-th captions of all images are one sample
-and are scored as if there were no others; every number is the mean over samples. Resamples draw
-images together with all their samples. So intervals include how much captions of an image differ,
-as with a single sample. More samples make intervals narrower. Splits and seeds are the same for all
-samples.
+A captioner may write several captions of each image. The k-th captions of all images form a sample,
+and each sample is scored separately. Every number is the mean over samples. Resamples draw images
+together with all their samples. So intervals include how much captions of an image differ. More
+samples make intervals narrower. Splits and seeds are the same for all samples.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COUNTS, _OTHERS = 200, 20  # draws of labels: of counting metrics, and of other
 
 
 def n_draws(metric: Metric) -> int:
-    """How often labels are drawn anew."""
+    """How many times labels are drawn at random."""
     return _COUNTS if metric.info.family == "counting" else _OTHERS
 
 
@@ -47,11 +47,11 @@ def with_label_noise(
     noise: LabelNoise,
     values: Callable[[Corpus], Mapping[str, float]],
 ) -> Score:
-    """The score with a part ``label_noise`` for each headline.
+    """Add a number ``label_noise`` to the score for each headline.
 
-    The part's value is how far the headline moves, as a mean over draws; the interval contains the
-    middle 95 % (``stats.level``) of the draws. The interval shows how much the move depends on
-    which labels err, not on the sample of images.
+    The value is the mean change of the headline over draws. The interval contains the middle 95 %
+    (``stats.level``) of draws. So the interval shows how much the change depends on which labels
+    are wrong, not on the sample of images.
     """
     number = n_draws(metric)
     drawn: list[Mapping[str, float]] = []
@@ -105,7 +105,7 @@ def _amount(part: Number) -> str:
 
 
 def _movement(part: Number, values: Float64Array, level: float) -> Number:
-    """How much a headline changes, from its values in all draws; NaN without a value."""
+    """How much a headline changes, computed from its values in all draws."""
     moves = values[~np.isnan(values)] - part.value
     moves[np.abs(moves) < _ROUNDING] = 0.0
     mean = low = high = math.nan
@@ -117,10 +117,10 @@ def _movement(part: Number, values: Float64Array, level: float) -> Number:
 
 
 def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
-    """The mean score of several samples; examples and predictions come from the first.
+    """The mean score of several samples. Examples and predictions come from the first sample.
 
-    A number that some sample lacks is NaN. A note that the first sample lacks begins with the
-    number of its sample.
+    A number is NaN if some sample does not have this number. A note that the first sample lacks
+    begins with the number of its sample.
     """
     if len(scores) == 1:
         return scores[0]

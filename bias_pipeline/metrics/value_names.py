@@ -1,6 +1,6 @@
-"""Names of the numbers of a score, each made of fields.
+"""Makes and reads names of numbers, such as ``model:paired``. A name consists of fields.
 
-Rows and files contain the names; code reads the fields.
+Rows and files contain the names, while code reads the fields.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ DIRECTIONS = ("a_to_t", "t_to_a")
 
 
 class PartName(str):
-    """The name of a part, as rows have it, with the fields from which it is made.
+    """The name of a number in rows, with the fields of the name.
 
     Example:
         >>> PartName("quality", direction="a_to_t", side="human")
@@ -50,12 +50,12 @@ class PartName(str):
 
     @property
     def of_pair(self) -> bool:
-        """Whether the number is about a group and an object together."""
+        """Whether the number is about a pair of a group and an object."""
         return bool(self.group and self.object)
 
 
 def _subject(what: str, direction: str, group: str, object: str) -> Iterable[str]:
-    """Group and object in the order of the direction; a group or object alone gets a prefix."""
+    """Group and object in the order of the direction. A single group or object gets a prefix."""
     if group and object:
         return (object, group) if direction == "t_to_a" else (group, object)
     if what or not (group or object):
@@ -82,7 +82,7 @@ ALIKE, BEYOND = (PartName("matched", detail=name) for name in ("alike", "beyond"
 
 
 def direction_of(part: str) -> str:
-    """The direction to which a part of a finished result belongs; possibly empty.
+    """The direction to which a number of a finished result belongs; may be empty.
 
     Example:
         >>> direction_of("t_to_a:named"), direction_of("named:human")
@@ -93,7 +93,7 @@ def direction_of(part: str) -> str:
 
 
 def object_of(part: str) -> str:
-    """The object that a part of a finished result is about; empty if it is about no object.
+    """The object that a number of a finished result is about, or an empty text.
 
     Example:
         >>> object_of("object:tie"), object_of("object:tie:model"), object_of("score")
@@ -104,9 +104,9 @@ def object_of(part: str) -> str:
 
 
 def sibling_name(part: str, further: str) -> str:
-    """The name of a number's companion in a finished result.
+    """The name of a related number in a finished result.
 
-    A captioner's number has two companions: the annotators' number and the score.
+    A captioner's number has two related numbers: the annotators' number and the score.
 
     Example:
         >>> sibling_name("named", "human"), sibling_name("model", "human")
@@ -123,7 +123,7 @@ def sibling_name(part: str, further: str) -> str:
 
 
 def paired_names(part: str) -> tuple[str, str]:
-    """The names of a number and of annotators' number, on the images that both sides describe.
+    """For images that both sides describe, the names of a number and of the annotators' number.
 
     Example:
         >>> paired_names("model"), paired_names("named")

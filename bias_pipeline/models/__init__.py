@@ -1,1 +1,1 @@
-"""Published networks: finding, checking, loading, running."""
+"""Finds, checks, loads and runs published networks."""

@@ -1,13 +1,13 @@
-"""Divides a large job into blocks and keeps each finished block as a file named by its inputs.
+"""Divides a large job into blocks, and stores each finished block in a file named by its inputs.
 
-A hash of an image's id decides its block, and independent tasks share the blocks. So the order of
-files and the number of tasks do not matter: a job that was stopped with four tasks may continue
-with seven. A stamp is a number made of a photo's content, which shows that a file has changed.
+A hash of an image's id decides its block. Independent tasks share the blocks. So the order of files
+and the number of tasks do not matter. A job that was stopped with four tasks may continue with
+seven. A stamp is a number made of a photo's content, which shows that a file has changed.
 
-``OUT/<signature>/`` belongs to one model with its preprocessing and settings; any difference gives
-another folder. The folder contains ``settings.json``, ``plans/`` with the images of each folder of
-photos, and ``blocks/``. Any number of processes may write into it: a block appears completely or
-not at all, and two writers of one block write the same content.
+``OUT/<signature>/`` belongs to one model with its preprocessing and settings, and any difference
+gives another folder. The folder contains ``settings.json``, ``plans/`` with the images of each
+folder of photos, and ``blocks/``. Any number of processes may write into it: a block appears
+completely or not at all, and two writers of one block write the same content.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Block:
 
 
 class BlockStore:
-    """The finished blocks of one model with its settings.
+    """The finished blocks of one model under its settings.
 
     Example:
         >>> import tempfile
@@ -81,7 +81,7 @@ class BlockStore:
         self.folder = root / self.signature
 
     def plan(self, ids: Sequence[str]) -> None:
-        """Write the list of images; only the latest plan is gathered."""
+        """Write the list of images; only the images of the latest list are gathered."""
         for pattern in (DRAFTS, f"plans/{DRAFTS}", f"blocks/*/{DRAFTS}"):
             clear_drafts(self.folder.glob(pattern))
         text = json.dumps(sorted(ids), ensure_ascii=False)
@@ -102,11 +102,11 @@ class BlockStore:
             self._write(path, text.encode())
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
-        """Whether there is a finished block of exactly these images with these contents."""
+        """Whether a finished block has exactly these images with these contents."""
         return [stamp for stamp, _ in self.outcomes(ids).values()] == list(stamps)
 
     def outcomes(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """For each image its stamp, and why it has no value; empty without an intact block."""
+        """The stamp of each image, and why it has no value; empty if there is no intact block."""
         table = self.read(ids)
         if table is None:
             return {}
@@ -114,7 +114,7 @@ class BlockStore:
         return dict(zip(ids, fields, strict=True))
 
     def read(self, ids: Sequence[str]) -> pa.Table | None:
-        """Columns ``id stamp value reason`` of a block; None if the block is absent or damaged.
+        """The columns ``id stamp value reason`` of a block; None if the block is absent or damaged.
 
         There is a column ``note`` if a text of the block has a note.
         """
@@ -122,7 +122,7 @@ class BlockStore:
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
     def index(self) -> dict[Path, dict[str, int]]:
-        """Map the path of every intact block to the block's ids with stamps, in a fixed order.
+        """The ids and stamps in every intact block, by the block's path and in a fixed order.
 
         A process reads a block again only if the file's size or time has changed.
         """
@@ -134,7 +134,7 @@ class BlockStore:
         return {path: stamps for path, stamps in blocks.items() if stamps}
 
     def names_with(self, stamp: int) -> set[str]:
-        """The ids with this stamp in any intact block."""
+        """The ids that have this stamp in any intact block."""
         return {
             name for stamps in self.index().values() for name, one in stamps.items() if one == stamp
         }
@@ -215,7 +215,7 @@ def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> I
 
 
 def read_block(path: Path) -> pa.Table | None:
-    """Columns ``id stamp value reason`` of a file; None if it is absent or damaged."""
+    """The columns ``id stamp value reason`` of a file, or None if it is absent or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -255,8 +255,8 @@ def _content(path: Path) -> bytes:
 def _column(values: Sequence[Any]) -> pa.Array:
     """A column of texts, of lists of texts, or of vectors as lists.
 
-    The lists have no fixed size: pyarrow before 26 cannot read lists of a fixed size back if one is
-    missing.
+    The lists have no fixed size, since pyarrow before 26 cannot read lists of a fixed size if one
+    is missing.
     """
     import pyarrow as pa
 
@@ -270,12 +270,12 @@ def _column(values: Sequence[Any]) -> pa.Array:
 
 
 def block_notes(table: pa.Table) -> list[Sequence[str] | None]:
-    """(N,) the notes on each image's texts, None where nothing is noted."""
+    """(N,) the notes on each image's texts, with None where nothing is noted."""
     return table[_NOTE].to_pylist() if _NOTE in table.column_names else [None] * len(table)
 
 
 def block_values(table: pa.Table) -> list[Any]:
-    """(N,) the values as they were stored: texts, lists of texts, vectors, or None."""
+    """(N,) the values in their stored form: texts, lists of texts, vectors, or None."""
     column: Any = table["value"]
     number = {"float": np.float32, "halffloat": np.float16}.get(
         str(getattr(column.type, "value_type", None))
@@ -285,7 +285,7 @@ def block_values(table: pa.Table) -> list[Any]:
 
 
 def vectors_of(column: Any) -> npt.NDArray[np.floating]:
-    """(N, D) the vectors of a column in their stored precision, without empty places."""
+    """(N, D) the vectors of a column in their stored precision, without gaps."""
     array = column.combine_chunks()
     n_vectors = len(array) - array.null_count
     vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(n_vectors, -1)
@@ -314,7 +314,7 @@ def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
 
 
 def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
-    """All runs in a folder, and for each other folder the error that says why it is no run."""
+    """All runs in a folder, and for every other folder the error that says why it is no run."""
     stores, damaged = [], []
     for path in sorted(root.glob(f"*/{SETTINGS}")):
         try:
@@ -376,7 +376,7 @@ class Shard:
 
     @classmethod
     def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
-        """This task of a Slurm array, whose numbers may start anywhere; else the only task.
+        """This task of a Slurm array, whose numbers may start anywhere; otherwise the only task.
 
         Example:
             >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}
@@ -450,7 +450,7 @@ def photo_stamps(photos: Sequence[Path]) -> list[int]:
 
 
 def by_name(sources: Sequence[object]) -> list[int]:
-    """Stamps for sources that are named by digests: a changed source has another name.
+    """Stamps for sources whose names are digests, since a changed source has another name.
 
     Example:
         >>> by_name(["a", "b"])

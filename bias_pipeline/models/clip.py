@@ -1,7 +1,7 @@
 """CLIP and SigLIP, which turn photos and texts into vectors of one space.
 
-Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML 2021);
-Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP was trained on
+Sources: Radford et al., Learning Transferable Visual Models From Natural Language Supervision (ICML
+2021); Zhai et al., Sigmoid Loss for Language Image Pre-Training (ICCV 2023). SigLIP was trained on
 lower-case texts padded to full length without a mask, so SigLIP gets such texts here.
 """
 
@@ -42,7 +42,7 @@ class ClipPhotos:
         self._device, self._normalize = device, normalize
 
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo, preprocessed for the network."""
+        """(3, H, W) a photo after preprocessing for the network."""
         return self._prepare(photo)
 
     def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
@@ -61,7 +61,7 @@ class ClipPhotos:
 
 
 class ClipTexts:
-    """Turns texts into vectors of the same space; texts that are too long are cut."""
+    """Turns texts into vectors in the space of photos; texts that are too long are cut."""
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
         self._network = _load(model, device)
@@ -72,7 +72,7 @@ class ClipTexts:
 
     @property
     def scale(self) -> float:
-        """The factor that cosines are multiplied by before a softmax over texts."""
+        """The factor by which cosines are multiplied before a softmax over texts."""
         return math.exp(self._network.logit_scale.item())
 
     def read(self, text: str) -> str:
@@ -89,7 +89,7 @@ class ClipTexts:
         return _numbers(self._network.text_model.embeddings.position_embedding.weight[0])
 
     def states(self, texts: Sequence[str]) -> Float32Array:
-        """(N, H) the state of each text's last token; the text's vector is its projection."""
+        """(N, H) the state of each text's last token; its projection is the text's vector."""
         import torch
 
         with torch.inference_mode():

@@ -1,8 +1,8 @@
-"""Detectors of transformers, which find objects in pictures, with boxes or outlines.
+"""Detectors of transformers, which find objects in pictures and give boxes or outlines.
 
-Carion et al., End-to-End Object Detection with Transformers (ECCV 2020); Zhao et al., DETRs Beat
-YOLOs on Real-time Object Detection (CVPR 2024); Cheng et al., Masked-attention Mask Transformer for
-Universal Image Segmentation (CVPR 2022).
+Sources: Carion et al., End-to-End Object Detection with Transformers (ECCV 2020); Zhao et al.,
+DETRs Beat YOLOs on Real-time Object Detection (CVPR 2024); Cheng et al., Masked-attention Mask
+Transformer for Universal Image Segmentation (CVPR 2022).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Detector(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> Photo:
-        """A photo as the network takes it."""
+        """A photo in the form that the network takes."""
 
     @abstractmethod
     def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
@@ -101,7 +101,7 @@ class Detector(ABC):
 def _box(
     proposed: Candidates, row: int, outline: dict[str, Any] | None, size: tuple[int, int]
 ) -> list[float] | None:
-    """Left, top, width and height within the picture; None for a box outside the picture."""
+    """Left, top, width and height within the picture, or None for a box outside the picture."""
     from pycocotools import mask as coco
 
     if outline and not coco.area(outline):
@@ -123,7 +123,7 @@ def detector(model: Pretrained, min_score: float, device: torch.device) -> Detec
 
 
 def load_boxes(model: Pretrained, device: torch.device) -> Any:
-    """A network of a kind in :data:`BOXES`, without masks that it may have learnt."""
+    """A network of a kind in :data:`BOXES`, without any masks that it may have learnt."""
     from transformers import CONFIG_MAPPING, AutoModelForObjectDetection
 
     path = model.folder / "config.json"
@@ -153,7 +153,7 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_inline_backbone(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with timm's backbone inline; newer libraries would fetch the backbone."""
+    """The configuration with timm's backbone written out; newer libraries would fetch it."""
     import transformers
 
     if int(transformers.__version__.partition(".")[0]) < 5:
@@ -255,14 +255,14 @@ class _Masks(_Published):
 
 
 def _numbers(logits: Tensor) -> Tensor:
-    """The logits of one picture as float32; refused if they are not numbers."""
+    """The logits of one picture as float32; an error is raised if they are not numbers."""
     if not bool(logits.isfinite().all()):
         raise DataError("the model gives scores that are not numbers; its weights are broken")
     return logits.float()
 
 
 def _most_confident(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest of (Q, L) confidences, each with its query and its label."""
+    """The largest of (Q, L) confidences, with the query and the label of each."""
     scores, places = sure.flatten().topk(min(MOST, sure.numel()))
     n_labels = sure.shape[1]
     return scores, places // n_labels, places % n_labels

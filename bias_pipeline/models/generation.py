@@ -1,6 +1,6 @@
-"""Captions by any image-text model of transformers: processor, template, ``generate``.
+"""Captions photos with any image-text model of transformers: processor, template, ``generate``.
 
-The module also lists the captioners that papers measured, as the papers describe them.
+The module also lists the captioners that papers measured, with the papers' facts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PreparedPhoto(NamedTuple):
 
     @property
     def form(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The shapes of the inputs; photos of equal form make a batch without padding."""
+        """The shapes of the inputs; photos with equal shapes form a batch without padding."""
         return tuple(sorted((name, tuple(value.shape)) for name, value in self.inputs.items()))
 
 
@@ -106,7 +106,7 @@ class Captioner:
         self._check_length(text, self._prepare(Image.new("RGB", (40, 30)), ""))
 
     def _question(self) -> str | None:
-        """The text that accompanies every photo; None without a text."""
+        """The text that accompanies every photo, or None without a text."""
         kind, prompt = self._model.kind, self._decoding.prompt
         if kind == PAIR or not (prompt or usual_prompt(kind)):
             return None
@@ -114,7 +114,7 @@ class Captioner:
         return place_picture(kind, self._processor, prompt) if text is None else text
 
     def _pad(self, config: Any) -> None:
-        """Set the token that fills up captions that are shorter than others of their batch."""
+        """Set the token that fills captions up to the longest caption in their batch."""
         tokens, ends = self._processor.tokenizer, config.eos_token_id
         end = ends[0] if isinstance(ends, list) else ends
         known = (config.pad_token_id, tokens.pad_token_id, end, tokens.eos_token_id, 0)
@@ -179,12 +179,12 @@ class Captioner:
         return tokens
 
     def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
-        """As many captions as wanted for each photo, without the prompt; photos have equal form."""
+        """The wanted number of captions for each photo, without the prompt; forms are equal."""
         images = [photo.image for photo in photos]
         return decode_captions(self._decoding, images, self._device, partial(self._write, photos))
 
     def _write(self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int) -> list[str]:
-        """The best texts of B photos of equal form; the texts of one photo follow each other."""
+        """The best texts of B photos of equal form, photo by photo."""
         rows = self._tokens(photos, noise, best)
         texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
         return [" ".join(text.split()) for text in texts]
@@ -192,7 +192,7 @@ class Captioner:
     def _tokens(
         self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
     ) -> list[list[int]]:
-        """The tokens of the best texts, without the tokens that every text begins with."""
+        """The tokens of the best texts, without the tokens at the beginning of every text."""
         import torch
 
         inputs = self._inputs(photos)
@@ -250,7 +250,7 @@ class PublishedCaptioner:
 
 @cache
 def published_captioners() -> tuple[PublishedCaptioner, ...]:
-    """Nair et al. (DBAC, WACV 2026), Table 9; Sabir and Padro (Gender Score), Table 3.
+    """Sources: Nair et al. (DBAC, WACV 2026), Table 9; Sabir and Padro (Gender Score), Table 3.
 
     Example:
         >>> [one.name for one in published_captioners() if one.trained_on_coco == "no"]
@@ -261,7 +261,7 @@ def published_captioners() -> tuple[PublishedCaptioner, ...]:
 
 
 def fetched_models(kind: str) -> list[str]:
-    """The models of a kind in the hub's cache, by their names."""
+    """The names of the models of one kind in the hub's cache."""
     names = set()
     for path in hub_cache().glob("models--*/snapshots/*/config.json"):
         try:

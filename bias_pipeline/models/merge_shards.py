@@ -1,4 +1,4 @@
-"""Gathers the finished blocks of all tasks into one file, if nothing is missing."""
+"""Gathers the finished blocks of all tasks into one file if nothing is missing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Gathered:
 
 
 def gather(options: Namespace, job: str, name: str) -> Gathered:
-    """Read the finished blocks; list missing images in ``missing.csv`` next to the blocks."""
+    """Read the finished blocks; list missing images in ``missing.csv`` beside the blocks."""
     out = options.to or options.gather / name
     if out.suffix != Path(name).suffix:
         raise UsageError(f"--to {out}: the file's ending must be {Path(name).suffix}")
@@ -94,8 +94,9 @@ def _report_missing(
 def write_gathered_captions(gathered: Gathered) -> str:
     """Write captions as COCO's results, ``[{"image_id": 139, "caption": "a dog"}, ...]``.
 
-    Each row says how the caption was decoded, which of several captions of an image it is (from
-    0), why a server's caption is cut or empty (``note``), and how the photo was masked, if it was.
+    Each row says how the caption was decoded, and which of several captions of an image it is (from
+    0). A row also says why a server's caption is cut or empty (``note``), and how the photo was
+    masked, if it was.
     """
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     texts = [text for value in values for text in value]
@@ -133,7 +134,7 @@ def write_gathered_captions(gathered: Gathered) -> str:
 
 
 def all_empty(store: BlockStore, count: int) -> DataError:
-    """The error for a captioner that wrote nothing."""
+    """The error for a captioner that wrote only empty captions."""
     return DataError(
         f"{store.folder}: all {inflect(count, 'captions are')} empty: {store.model} declines, "
         "thinks for longer than --max-new-tokens, or its tokenizer or weights are broken"
@@ -141,12 +142,12 @@ def all_empty(store: BlockStore, count: int) -> DataError:
 
 
 def _number(image: str) -> int | str:
-    """An image id as COCO has it: a number if the id has only digits."""
+    """An image id in COCO's form, which is a number if the id has only digits."""
     return int(image) if image.isascii() and image.isdigit() and len(image) < 19 else image
 
 
 def write_detections(gathered: Gathered) -> tuple[int, int]:
-    """Write detections as COCO's results, one per line; an image's most confident come first."""
+    """Write detections as COCO's results, one per line, with the most confident first per image."""
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     results = [
         (image, json.loads(value)) for image, value in zip(gathered.ids(), values, strict=True)
@@ -195,7 +196,7 @@ def write_embeddings(gathered: Gathered) -> tuple[int, int]:
 
 
 def _matrix(tables: list[pa.Table], places: IntArray) -> Float32Array:
-    """(N, D) the vectors, each at its place; tables are emptied meanwhile, to save memory."""
+    """(N, D) the vectors, each at its place; tables are emptied on the way, to save memory."""
     size = len(tables[0]["value"][0])
     matrix = np.empty((len(places), size), np.float32)
     row = len(places)
@@ -207,7 +208,7 @@ def _matrix(tables: list[pa.Table], places: IntArray) -> Float32Array:
 
 
 def read_embeddings(path: Path) -> tuple[list[str], Float32Array]:
-    """The N ids, and (N, D) the vectors, that ``embed --gather`` wrote."""
+    """The N ids and the (N, D) vectors that ``embed --gather`` wrote."""
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(path).read()

@@ -1,9 +1,9 @@
 """Finds a model in a folder, an installed package or the hub's cache, or downloads it.
 
-Only ``models prefetch`` uses the network: it checks every file against the hub's digest and
-downloads neither code nor weights in formats that can run code. All other commands raise an error
-that says how to get the model. A model's folder and configuration are checked before loading: a
-configuration is foreign data and must neither fill the memory nor fetch code.
+Only ``models prefetch`` uses the network. This command checks every file against the hub's digest,
+and downloads neither code nor weights in formats that can run code. All other commands raise an
+error that says how to get the model. A model's folder and configuration are checked before loading,
+since a configuration is foreign data and must neither fill the memory nor fetch code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Need:
 
 
 def encoder_needs() -> dict[str, Need]:
-    """The model of each encoder that needs a model.
+    """The model of each encoder that uses a published model.
 
     Example:
         >>> encoder_needs()["minilm"].model
@@ -53,7 +53,7 @@ def encoder_needs() -> dict[str, Need]:
 
 
 def metric_needs() -> dict[str, Need]:
-    """The models that metrics need whatever the encoder, by ``metric.key``.
+    """The models that metrics need under any encoder, by ``metric.key``.
 
     Example:
         >>> metric_needs()["gender_score.sentence_encoder"].model
@@ -67,7 +67,7 @@ def metric_needs() -> dict[str, Need]:
 
 
 def _settings_of(group: str) -> Iterator[tuple[str, Any]]:
-    """The name and the file's settings of each choice in a group of the configuration."""
+    """The name and the settings of each choice in a group of the configuration."""
     import yaml
 
     for name in choices_of(conf_dir() / group):
@@ -75,7 +75,7 @@ def _settings_of(group: str) -> Iterator[tuple[str, Any]]:
 
 
 def needs_within(node: object) -> dict[str, Need]:
-    """The models that a part of a configuration names, by their keys.
+    """The models that a part of a configuration names, by the key of each name.
 
     Example:
         >>> needs_within({"probe": {"encoder": {"model": "gpt2"}}, "sentence_encoder": None})
@@ -170,7 +170,7 @@ def hub_cache() -> Path:
 
 
 def no_folder(what: str, name: str) -> ResourceError:
-    """The error for an absent folder, with a hint to a folder of similar name."""
+    """The error for an absent folder, with a hint to a folder that has a similar name."""
     near = nearest_folder(Path(name).expanduser())
     hint = f"; did you mean {near!r}?" if near else f" (relative paths start at {Path.cwd()})"
     return ResourceError(f"{what}: there is no such folder{hint}")
@@ -190,7 +190,7 @@ def _absent(name: str, revision: str) -> ResourceError:
 
 
 def _hint(name: str) -> str:
-    """A hint to a similar name among the encoders' models; empty if no name is similar."""
+    """A hint to a similar name among the encoders' models; empty if there is no such name."""
     needs = encoder_needs()
     if name in needs:
         return f"; did you mean {needs[name].model!r}?"
@@ -200,7 +200,7 @@ def _hint(name: str) -> str:
 
 
 def prefetch_advice(name: str, revision: str = MAIN) -> str:
-    """The command that fetches a model."""
+    """The command that downloads a model."""
     pinned = "" if revision == MAIN else f" --revision {revision}"
     return f"`python -m bias_pipeline models prefetch {name}{pinned}`"
 
@@ -213,7 +213,7 @@ _WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|mod
 
 
 def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
-    """Fetch a model into the hub's cache; existing files are only checked."""
+    """Download a model into the hub's cache; existing files are only checked."""
     import huggingface_hub
 
     with _asking(name, revision):
@@ -275,7 +275,7 @@ def _asking(name: str, revision: str) -> Iterator[None]:
 
 
 def licence_of(name: str, folder: Path) -> str:
-    """The licence that a model's README or package states; empty if neither states a licence.
+    """The licence that a model's README or package states; empty if there is none.
 
     Example:
         >>> licence_of("mine", Path("nowhere"))
@@ -344,7 +344,7 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse preprocessing to pictures of no size or of a huge size; keys of videos are ignored."""
+    """Refuse preprocessing to pictures without size or of a huge size; video keys are ignored."""
     for name, part in _entries({"pictures": config}):
         if not isinstance(part, Mapping) or name == "video_processor":
             continue
@@ -365,7 +365,7 @@ def _names_code(key: str, value: Any) -> bool:
 
 
 def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key with its value. The key of a list goes with each of its items."""
+    """Every key with its value. The key of a list is repeated for each of its items."""
     if key:
         yield key, node
     if isinstance(node, Mapping):

@@ -1,4 +1,4 @@
-"""Probabilities of answers after a picture and a text, by published generative models.
+"""Computes probabilities of answers after a picture and a text, by published models.
 
 In the library, a model's processor combines its preprocessing of pictures and its tokenizer.
 """
@@ -35,7 +35,7 @@ _SINCE = {"florence2": "4.56", "internvl": "4.52"}
 
 
 def require_known(model: Pretrained) -> None:
-    """Refuse a kind of model that the installed transformers lacks, whose own error misleads."""
+    """Refuse a kind of model that the installed transformers lacks; its own error misleads."""
     import transformers
 
     if model.kind not in transformers.CONFIG_MAPPING:
@@ -87,7 +87,7 @@ def processor_of(model: Pretrained) -> Any:
 
 
 class _Pair:
-    """Preprocessing of pictures with a tokenizer, for models without a processor for both."""
+    """A preprocessing of pictures and a tokenizer, for models without a processor for both."""
 
     chat_template = None
 
@@ -99,13 +99,13 @@ class _Pair:
 
 
 def place_picture(kind: str, processor: Any, prompt: str) -> str:
-    """A prompt with the picture's placeholder before it, for models without a template."""
+    """A prompt after the picture's placeholder, for models without a template."""
     sign = "" if kind in _PLACED else str(getattr(processor, "image_token", "") or "")
     return _PLACES.get(kind, f"{sign}\n" if sign else "") + prompt
 
 
 def fill_template(processor: Any, prompt: str) -> str | None:
-    """The model's chat template with a question about one picture; None without a template."""
+    """The chat template of a model with a question on one picture, or None without a template."""
     if processor.chat_template is None:
         return None
     content = [{"type": "image"}, {"type": "text", "text": prompt}]
@@ -137,15 +137,15 @@ class Request(NamedTuple):
 
     @property
     def form(self) -> tuple[object, ...]:
-        """The shapes of the inputs; questions of equal form make a batch without padding."""
+        """The shapes of the inputs; questions with equal shapes form a batch without padding."""
         shapes = sorted((name, tuple(tensor.shape)) for name, tensor in self.inputs.items())
         return (*shapes, *map(len, self.follows))
 
 
 class PictureText:
-    """A model of transformers, not trained further.
+    """A model of transformers, without further training.
 
-    Pictures become squares of ``side`` pixels before the model's own preprocessing, as for all
+    Pictures become squares of ``side`` pixels before the model's own preprocessing, as with all
     encoders of pictures. ``network`` is the model itself, in evaluation mode.
     """
 
@@ -231,7 +231,7 @@ class PictureText:
             )
 
     def describe(self, requests: Sequence[Request]) -> list[Float32Array]:
-        """(K,) log-probabilities of each continuation, for each question."""
+        """(K,) log-probabilities of the continuations, for each question."""
         import torch
 
         with torch.inference_mode():
@@ -279,7 +279,7 @@ class PictureText:
     def _answer_log_prob(
         self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor
     ) -> torch.Tensor:
-        """(B,) log-probability that an answer's tokens (B, M) follow each other."""
+        """(B,) the log-probability that the tokens of an answer (B, M) follow each other."""
         import torch
 
         n_tokens = tokens.shape[1]
@@ -300,9 +300,9 @@ class PictureText:
 
 
 def _starts(network: Any) -> tuple[int, ...]:
-    """The tokens before an answer, in models with a separate decoder.
+    """The tokens before an answer; some models have a separate decoder that needs them.
 
-    Some models (BART and its descendants) must write a special token first.
+    BART and its descendants, for example, must write a special token first.
     """
     configs = (network.config.get_text_config(), network.generation_config)
     first, forced = (

@@ -1,7 +1,7 @@
-"""Regions, labels and answers that networks find in pictures; each is computed once and cached.
+"""Finds regions, labels and answers in pictures by networks; each is computed once and cached.
 
-The cache is the blocks of :mod:`bias_pipeline.models.blocks`. A picture is named by the digest of
-its edited pixels, so overlapping sets of pictures share features, and a killed job continues.
+The cache consists of the blocks of :mod:`bias_pipeline.models.blocks`. The digest of its edited
+pixels names a picture. So overlapping sets of pictures share features, and a killed job continues.
 Training reads rows in any order, so features are also written to a memory-mapped table.
 """
 
@@ -35,7 +35,7 @@ Regions = npt.NDArray[np.float16]
 
 
 class RegionExtractor(Protocol):
-    """A frozen network that reads square pictures of ``side`` pixels a side."""
+    """A frozen network that reads square pictures, ``side`` pixels wide and high."""
 
     @property
     def side(self) -> int: ...
@@ -44,7 +44,7 @@ class RegionExtractor(Protocol):
     def batch_size(self) -> int: ...
 
     def extract(self, pixels: Pixels, /) -> Regions:
-        """(B, side, side, 3) pictures to (B, ...) features."""
+        """Map (B, side, side, 3) pictures to (B, ...) features."""
 
 
 class _Picture(NamedTuple):
@@ -113,7 +113,7 @@ def _compute_missing(
     load: Callable[[], Model],
     batch: int,
 ) -> bool:
-    """Compute and store the wanted values that are missing; returns whether there were any."""
+    """Compute and store the wanted values that are missing; returns whether some were missing."""
     missing = {name: source for name, source in wanted.items() if name not in known}
     if missing:
         how = Namespace(shard="0/1", batch=batch, threads=n_threads())
@@ -143,7 +143,7 @@ def labels_in(
 
 
 def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """The value and the reason by picture digest; ``lasting`` leaves out temporary failures."""
+    """The value and reason of each picture, by digest; ``lasting`` leaves out brief failures."""
     results = {}
     for path in store.index():
         table = read_block(path)
@@ -159,7 +159,7 @@ def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tupl
 def answers_to(
     questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
 ) -> Float32Array:
-    """(N, K) log-probabilities of each of K answers; cached answers are not computed again."""
+    """(N, K) log-probabilities of K answers for each picture; cached answers are read."""
     names = []
     for question in questions:
         shown = question.pictures.digest_of_row(question.row)

@@ -1,6 +1,6 @@
-"""transformers' usual preprocessing of a photo, equal in every bit and cheaper.
+"""Does the usual preprocessing of transformers, equal in every bit but cheaper.
 
-The library turns a photo into numbers and then scales these. Here Pillow scales the photo, and a
+The library turns a photo into numbers and then scales the numbers. Here Pillow scales the photo. A
 table from the library has the network's input for each of the 256 values of a channel.
 """
 
@@ -27,9 +27,9 @@ _TRIED = ((61, 47), (35, 90))  # sizes of the photos that are tried
 
 
 def quicken(processor: Any) -> None:
-    """Replace a processor's ``preprocess`` if only the library's usual steps are in it.
+    """Replace a processor's ``preprocess`` if it contains only the library's usual steps.
 
-    A processor with steps of its own, or with other results on photos of noise, is not changed.
+    A processor with its own steps, or with other results on photos of noise, is not changed.
     """
     from PIL import Image
 
@@ -44,7 +44,7 @@ def quicken(processor: Any) -> None:
 
 
 def _is_plain(processor: Any) -> bool:
-    """Whether all steps are steps of the library that scale a photo and do not pad it."""
+    """Whether all steps belong to the library, scale a photo and do not pad it."""
     kind = type(processor)
     backend = next((one for one in kind.__mro__ if one.__name__ == "PilBackend"), None)
     return (

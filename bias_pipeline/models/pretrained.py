@@ -1,7 +1,7 @@
-"""Finds published weights on disk, identifies them by digests and loads them without running code.
+"""Finds published weights on disk, identifies them by digests, and loads them but no code.
 
-Only safetensors are read (other formats can run code when they are opened), and never code that
-comes with a model.
+Only safetensors are read, since other formats can run code when they are opened. Code that comes
+with a model is never read.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "
 
 
 def _weights(name: str, place: Place) -> list[str]:
-    """The names of the files of weights; refused if a file is absent."""
+    """The names of the files of weights; an absent file is refused."""
     folder = place.folder
     if (folder / WEIGHTS).is_file():
         return [WEIGHTS]
@@ -133,12 +133,12 @@ def _adapter(folder: Path) -> list[str]:
 
 
 def checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of a model with only one such file, as for FIBER and OpenCLIP."""
+    """The file of weights of a model that has only one such file, as FIBER and OpenCLIP have."""
     return model.folder / next(iter(model.files))
 
 
 def missing_file(name: str, place: Place, file: str) -> ResourceError:
-    """The error for a model that lacks a file, as after an incomplete download."""
+    """The error for a model that lacks a file, for example after an incomplete download."""
     if place.revision:
         remedy = f"{prefetch_advice(name, place.revision)} fetches the rest"
     else:
@@ -233,7 +233,7 @@ class Preprocessing:
         self._model = model
 
     def of_one_shape(self) -> Preprocessing:
-        """The same object; refused if it makes pictures of different shapes."""
+        """The same object, unless it makes pictures of different shapes, which are refused."""
         if len(self._shapes) > 1:
             raise DataError(
                 f"{self._model.name}: its preprocessing makes pictures of different shapes; set "
@@ -272,7 +272,7 @@ def tokenizer(model: Pretrained) -> Any:
 
 
 def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
-    """Refuse tokens that a network does not know, such as words added to a tokenizer later."""
+    """Refuse tokens that a network does not know, such as words added to its tokenizer later."""
     highest = max(map(max, rows), default=0)
     if highest >= n_tokens:
         raise DataError(
@@ -282,7 +282,7 @@ def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> Non
 
 
 def device_of(name: str) -> torch.device:
-    """A device by name; ``auto`` is the first GPU if there is one."""
+    """The device with a name; ``auto`` means the first GPU if there is one."""
     import torch
 
     disable_tf32()
@@ -300,7 +300,7 @@ def device_of(name: str) -> torch.device:
 
 
 def numbers_of(tensor: torch.Tensor, name: str) -> Float32Array:
-    """A network's output as float32 numbers of the same shape."""
+    """The output of a network as float32 numbers of the same shape."""
     import numpy as np
 
     numbers: Float32Array = tensor.float().cpu().numpy()

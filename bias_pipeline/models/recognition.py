@@ -1,8 +1,8 @@
-"""Labels pictures with published networks: classifiers, CLIP prompted with names, detectors.
+"""Labels pictures with published networks: classifiers, CLIP with names as prompts, detectors.
 
-He et al., Deep Residual Learning (CVPR 2016); Radford et al., Learning Transferable Visual Models
-From Natural Language Supervision (ICML 2021); Carion et al., End-to-End Object Detection with
-Transformers (ECCV 2020). Faster and Mask R-CNN of torchvision (Ren et al., NeurIPS 2015; He et
+Sources: He et al., Deep Residual Learning (CVPR 2016); Radford et al., Learning Transferable Visual
+Models From Natural Language Supervision (ICML 2021); Carion et al., End-to-End Object Detection
+with Transformers (ECCV 2020). Faster and Mask R-CNN of torchvision (Ren et al., NeurIPS 2015; He et
 al., ICCV 2017) come from a file of weights that was fetched by hand.
 """
 
@@ -86,7 +86,7 @@ class TorchvisionDetector(Detector):
         self._network, self._device = network.to(device).eval(), device
 
     def read(self, path: Path) -> Photo:
-        """(3, H, W) the colours of a photo, from 0 to 1; the network itself scales the picture."""
+        """(3, H, W) the colours of a photo, from 0 to 1; the network scales the picture itself."""
         photo = read_photo(path)
         pixels = np.asarray(photo, np.float32).transpose(2, 0, 1) / 255
         return Photo(np.ascontiguousarray(pixels), (photo.height, photo.width))
@@ -101,7 +101,7 @@ class TorchvisionDetector(Detector):
 
 
 def check_weights(path: Path) -> Path:
-    """The path of a file of weights; refused if there is no such file."""
+    """The path of a file of weights; an absent file is refused."""
     if not path.is_file():
         raise ResourceError(
             f"{path}: no such file; fetch torchvision's weights of Mask or Faster R-CNN by "
@@ -125,7 +125,7 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
 
 
 def _present_name(name: str) -> str:
-    """The library's current name for a layer of files from 2019, renamed as the library does.
+    """The library's present name for a layer in files from 2019, renamed as the library does it.
 
     Example:
         >>> _present_name("roi_heads.mask_head.mask_fcn1.bias")
@@ -185,7 +185,7 @@ class Recognizer(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> Any:
-        """A photo as the network takes it."""
+        """A photo in the form that the network takes."""
 
     @abstractmethod
     def confidences(self, photos: Sequence[Any]) -> Float32Array:
@@ -215,7 +215,7 @@ class Network(NamedTuple):
 
 
 def find_network(source: str) -> Network:
-    """A model of :data:`KINDS`, a network of timm, or a file of a torchvision detector."""
+    """A network of a kind in :data:`KINDS`, a network of timm, or a torchvision detector's file."""
     if is_weights(source):
         path = check_weights(Path(source).expanduser())
         files = {"weights": digest_of(path)}
@@ -256,7 +256,7 @@ def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) ->
 
 
 class _Classifier(Recognizer):
-    """A classifier: its confidences are a softmax over all labels."""
+    """A classifier, whose confidences are a softmax over all labels."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         from transformers import AutoModelForImageClassification
@@ -279,7 +279,7 @@ class _Classifier(Recognizer):
 
 
 class _TimmClassifier(Recognizer):
-    """A classifier of timm; it sees the middle of a picture, as timm prepares it."""
+    """A classifier of timm, which sees the middle of a picture after timm's preparation."""
 
     def __init__(self, model: TimmNetwork, device: torch.device) -> None:
         self.names = [plain_label(label) for label in model.labels]
@@ -287,7 +287,7 @@ class _TimmClassifier(Recognizer):
         self._network = model.build().to(device)
 
     def read(self, path: Path) -> Float32Array:
-        """(3, S, S) a photo as the network takes it."""
+        """(3, S, S) a photo in the form that the network takes."""
         from PIL.Image import Resampling
 
         photo, side = read_photo(path), self._model.side
@@ -308,7 +308,7 @@ class _TimmClassifier(Recognizer):
 
 
 class _Clip(Recognizer):
-    """A CLIP: its confidences are a softmax over the prompted names."""
+    """A CLIP, whose confidences are a softmax over the names in prompts."""
 
     def __init__(self, model: Pretrained, names: Sequence[str], device: torch.device) -> None:
         self._photos = ClipPhotos(model, device, normalize=True)
@@ -327,7 +327,7 @@ class _Clip(Recognizer):
 
 
 class _Detector(Recognizer):
-    """A detector; a label's confidence is the highest confidence of its boxes."""
+    """A detector, whose confidence in a label is the highest confidence of a box with the label."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._prepare = Preprocessing(model)
@@ -354,7 +354,7 @@ class _Detector(Recognizer):
 
 
 class _Torchvision(Recognizer):
-    """A detector of torchvision; a label's confidence is the highest confidence of its boxes."""
+    """A detector of torchvision; its confidence in a label is the highest of the label's boxes."""
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self._detector = TorchvisionDetector(path, _LEAST, device)

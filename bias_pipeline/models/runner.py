@@ -47,22 +47,22 @@ _POOL = 8  # sources of equal form are put together from so many batches
 
 
 class Reader(Protocol):
-    """Gives the value of a photo or a text as soon as the source is read, as a server does."""
+    """Gives the value of a photo or a text as soon as it has read the source, as a server does."""
 
     def read(self, source: Any, /) -> Any:
-        """The value of a source; several threads call this."""
+        """The value of a source; several threads call this method at once."""
 
 
 @runtime_checkable
 class Model(Reader, Protocol):
     """Describes photos or texts in batches.
 
-    Sources that a model has read may have an attribute ``form``; then only sources of equal form
+    Sources that a model has read may have an attribute ``form``. Then only sources of equal form
     are described together.
     """
 
     def read(self, source: Any, /) -> Any:
-        """A source preprocessed for the network; several threads call this."""
+        """A source after preprocessing for the network; several threads call this method."""
 
     def describe(self, sources: Sequence[Any], /) -> Iterable[Any]:
         """A value (text, list of texts or vector) for each source that was read."""
@@ -80,7 +80,7 @@ class ProgressCounts:
     failed_before: dict[str, str] = field(default_factory=dict)  # failures of earlier starts
 
     def add(self, outcomes: Mapping[str, Any]) -> None:
-        """Count images that were described, and note why others could not be described."""
+        """Count the images that were described, and note why others could not be described."""
         reasons = {i: str(o) for i, o in outcomes.items() if isinstance(o, UnreadableError)}
         self.unreadable |= reasons
         self.described += len(outcomes)
@@ -110,7 +110,7 @@ class ProgressCounts:
 
 
 def _texts(value: Any) -> Sequence[str]:
-    """The texts of an image's value; empty if it is a vector.
+    """The texts of an image's value; empty if the value is a vector.
 
     Example:
         >>> _texts("a dog"), _texts(["a dog", ""]), _texts(None)
@@ -122,7 +122,7 @@ def _texts(value: Any) -> Sequence[str]:
 
 
 def first_reasons(reasons: Mapping[str, str]) -> str:
-    """The first few images with their reasons, each reason once.
+    """The first few images and their reasons, with each reason once.
 
     Example:
         >>> first_reasons({"7": "it is empty", "8": "not computed yet", "9": "it is empty"})
@@ -183,10 +183,10 @@ def describe_share(
     options: Namespace,
     limit: int | None = None,
 ) -> ProgressCounts:
-    """Describe the share of one task; finished blocks are skipped.
+    """Describe the share of one task, except finished blocks.
 
-    If the work ends early (by a request to stop or a failure of the model), everything described
-    until then is stored before the error is raised.
+    If the work ends early (by a request to stop or a failure of the model), everything described so
+    far is stored before the error is raised.
     """
     left = remaining(sources, stamps_of, store, options.shard, limit)
     work = _Work(load(), sources, left, store) if left.blocks else None
@@ -235,7 +235,7 @@ class _Work:
             raise self._failure
 
     def _describe(self, options: Namespace) -> Generator[str, None, None]:
-        """Yield the images in order, each when its value is known; ends when the model fails."""
+        """Yield the images in order, each once its value is known; ends if the model fails."""
         images = self._left.images
         wanted = takewhile(lambda _: self._failure is None, images)
         # Answers wait until slower answers before them are there; images wait in memory.
@@ -252,7 +252,7 @@ class _Work:
                 yield image
 
     def _read(self, image: str) -> Any:
-        """A source as input for the model, or why it cannot be read; several threads call this."""
+        """A source as input for the model, or why it cannot be read; called by several threads."""
         source: Any = UnreadableError(NOT_YET, lasting=False)
         try:
             if self._failure is None:
@@ -290,7 +290,7 @@ class _Work:
 
 
 def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
-    """The value of each source, or why it has no value; batches span blocks."""
+    """The value of each source, or why it has none; a batch may contain several blocks."""
     while sources := list(islice(read, batch)):
         if len(_by_form(sources)) > 1:  # else they are one batch as they come
             sources += islice(read, (_POOL - 1) * batch)
@@ -304,7 +304,7 @@ def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
 
 
 def _by_form(sources: Sequence[Any]) -> list[list[int]]:
-    """Places of the sources that were read, grouped by form.
+    """The places of sources that were read, grouped by form.
 
     Example:
         >>> _by_form([1, UnreadableError("broken"), 2])
@@ -377,7 +377,7 @@ def ahead(
     meanwhile: Callable[[], None] = lambda: None,
     every_s: float = 10.0,
 ) -> Generator[T, None, None]:
-    """Yield results in the order of the items, which threads compute a little ahead.
+    """Yield results in the order of the items; threads compute results a little in advance.
 
     Example:
         >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))

@@ -1,4 +1,4 @@
-"""How captions are decoded; a draw depends only on the photo, not on its batch."""
+"""Decodes captions; a random draw depends only on the photo, not on its batch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Decoding:
 
 
 def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
-    """A description in words of how captions are decoded.
+    """Words that describe how captions are decoded.
 
     Example:
         >>> describe_decoding(Decoding(beams=3), {"length_penalty": 2.0})
@@ -79,7 +79,7 @@ def describe_decoding(decoding: Decoding, added: Mapping[str, Any]) -> str:
 
 
 def own_settings(folder: Path) -> dict[str, Any]:
-    """The search settings in a model's own file, such as a penalty on repetitions."""
+    """The search settings in a model's own file, such as a penalty for repetitions."""
     path = folder / "generation_config.json"
     if not path.is_file():
         return {}
@@ -88,7 +88,7 @@ def own_settings(folder: Path) -> dict[str, Any]:
 
 
 class Noise:
-    """Adds Gumbel noise to log-probabilities / temperature: the likeliest word becomes a draw.
+    """Adds Gumbel noise to log-probabilities / temperature, so the likeliest word is a draw.
 
     Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
     """
@@ -121,7 +121,7 @@ def decode_captions(
     device: torch.device,
     texts_of: Callable[[Noise | None, int], Sequence[str]],
 ) -> list[list[str]]:
-    """The wanted captions of each photo: the best beams, or draws made one after the other."""
+    """The wanted captions of each photo: the best beams, or draws made in succession."""
     n = decoding.n
     if not decoding.temperature:
         texts = texts_of(None, n)
@@ -131,7 +131,7 @@ def decode_captions(
 
 
 def _seed(seed: int, image: str, number: int) -> int:
-    """A seed of 63 bits for one draw of one image.
+    """A seed of 63 bits for one draw on one image.
 
     Example:
         >>> _seed(0, "139", 0) == _seed(0, "139", 1)

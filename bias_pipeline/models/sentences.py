@@ -1,8 +1,9 @@
-"""Language models that give texts vectors: masked, causal and sentence models of transformers.
+"""Makes vectors of texts with masked, causal and sentence models of transformers.
 
 The weights are frozen here; ``attack/language_models.py`` trains weights. The vectors of a text's
-tokens become one vector. Sentence models say how in ``modules.json`` and its folders (the format of
-Reimers and Gurevych's sentence-transformers, 2019). For other models the user chooses.
+tokens become one vector. Sentence models describe this in ``modules.json`` and its folders (the
+format of Reimers and Gurevych's sentence-transformers, 2019). For other models the user chooses the
+pooling.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _KNOWN = ("Transformer", "Pooling", "Normalize")
 
 @dataclass(frozen=True)
 class Pooling:
-    """How the vectors of tokens become one vector."""
+    """The way in which the vectors of tokens become one vector."""
 
     how: How  # the mean, or the vector of the first or of the last token
     normalize: bool = False  # whether the vector of a text gets length 1
@@ -72,7 +73,7 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
 
 
 def _how(path: Path) -> How:
-    """The pooling that a file switches on; refused unless it is exactly one known kind."""
+    """The pooling that a file switches on; it must be exactly one known kind."""
     settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
     named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
@@ -106,7 +107,7 @@ _BATCH = 4096  # tokens per batch; on CPUs a larger batch is slower
 
 
 def default_pooling(kind: str) -> How:
-    """The last token for a causal model, since it has seen the whole text; else the mean."""
+    """The last token for causal models, since it has seen the whole text; otherwise the mean."""
     return "last" if kind in CAUSAL else "mean"
 
 
@@ -120,7 +121,7 @@ class Tokens:
 
     Words in angle brackets are our special tokens: ``<unk>`` (from alignment) becomes the model's
     unknown token, and any other special token (from masking) becomes the model's mask token. A
-    model without such a token reads the word as written.
+    model without such a token reads the word in angle brackets like any text.
     """
 
     def __init__(self, model: Pretrained, pooling: Pooling, positions: int, n_tokens: int) -> None:
@@ -132,7 +133,7 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Each text's token numbers, at least one per text; ``cut`` lists texts that were cut."""
+        """The token numbers of each text, at least one; ``cut`` lists the texts that were cut."""
         marked = []
         for text in texts:
             sound = text.encode("utf-8", "replace").decode()  # tokenizers refuse half surrogates
@@ -182,7 +183,7 @@ def positions_of(config: Any, kind: str) -> int:
 
 
 def vector_size(config: Any) -> int:
-    """D, the size of a network's token vectors, which some OPT models do not call hidden size."""
+    """D, the size of a network's token vectors; some OPT models do not call it hidden size."""
     return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
 
 
@@ -193,7 +194,7 @@ def network_of(model: Pretrained, device: torch.device) -> Any:
 
 
 def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
-    """(N, D) one vector per text, from its tokens' vectors (N, L, D); padding comes last."""
+    """(N, D) a vector per text, from its tokens' vectors (N, L, D); padding is at the end."""
     import torch
 
     if how == "cls":
@@ -205,7 +206,7 @@ def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.
 
 
 class Sentences:
-    """Turns texts into vectors of a frozen model; texts of a batch have equal length, unpadded."""
+    """Turns texts into vectors of a frozen model, in batches of equal length without padding."""
 
     def __init__(
         self,
@@ -227,7 +228,7 @@ class Sentences:
 
     @property
     def cut(self) -> frozenset[int]:
-        """The places of texts in the last call that were longer than the model reads."""
+        """The places of texts in the last call that were too long for the model."""
         return self._tokens.cut
 
     def read(self, text: str) -> str:
@@ -264,7 +265,7 @@ class Sentences:
 
 
 def batches(lengths: IntArray) -> Iterator[IntArray]:
-    """Batches of rows: the texts of a batch have equal length and at most ``_BATCH`` tokens in all.
+    """Batches of rows; texts of a batch have equal length and at most ``_BATCH`` tokens in all.
 
     Example:
         >>> [rows.tolist() for rows in batches(np.array([3, 2, 3]))]
@@ -278,7 +279,7 @@ def batches(lengths: IntArray) -> Iterator[IntArray]:
 
 @contextmanager
 def all_threads() -> Iterator[None]:
-    """Inside the block, compute with all cores, or with ``OMP_NUM_THREADS`` threads.
+    """Inside the block, compute on all cores, or with ``OMP_NUM_THREADS`` threads.
 
     Attackers use one thread each, which is too slow for embedding.
     """

@@ -1,7 +1,7 @@
-"""Swin transformer (Liu et al. 2021), with Microsoft's names of weights. Needs PyTorch.
+"""A Swin transformer (Liu et al. 2021) whose weights have Microsoft's names.
 
-Grids are (B, H, W, C). A grid that windows do not fill is padded with zeros below and to the right,
-without a mask, as in detectors and GRIT.
+The module needs PyTorch. Grids are (B, H, W, C). If windows do not fill a grid, zeros are added
+below and to the right, without a mask, as in detectors and GRIT.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from bias_pipeline.array_types import BoolArray, IntArray
 
 
 class Swin(nn.Module):
-    """Stages of window attention; each stage has a grid half as wide as the stage before.
+    """Stages of window attention; the grid of each stage is half as wide as the grid before.
 
-    A patch has ``patch`` pixels a side. With ``shrinks``, a grid no larger than a window is one
-    window of the grid's size, which is not shifted (as in the paper's classifier). Otherwise such a
-    grid is padded to a whole window (as in detectors).
+    A patch is ``patch`` pixels wide and high. With ``shrinks``, a grid that is no larger than a
+    window becomes one window of the grid's size without shifts (as in the paper's classifier).
+    Otherwise such a grid is padded to a whole window (as in detectors).
 
     Example:
         >>> net = Swin(8, (1, 1), (1, 2), window=4, patch=4, merges_last=True)
@@ -56,7 +56,7 @@ class Swin(nn.Module):
         self.layers = nn.ModuleList(stages)
 
     def forward(self, pixels: Tensor) -> list[Tensor]:
-        """Map normalised (B, 3, H, W) to a grid (B, H', W', C) per level, the finest first."""
+        """Map normalised (B, 3, H, W) to a grid (B, H', W', C) per level, finest level first."""
         grid, levels = self.patch_embed(pixels), []
         for stage in self.layers:
             level, grid = stage(grid)
@@ -65,7 +65,7 @@ class Swin(nn.Module):
 
 
 class Patches(nn.Module):
-    """Embedding of pixel patches (the paper's section 3.1), ``side`` pixels wide and high."""
+    """Embeds patches of pixels, ``side`` pixels wide and high (section 3.1 of the paper)."""
 
     def __init__(self, side: int, size: int) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Patches(nn.Module):
 
 
 class Stage(nn.Module):
-    """Blocks on one grid; in every second block, windows are shifted by half of their side."""
+    """Blocks on one grid; in every second block, windows are shifted by half their width."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Stage(nn.Module):
 
 
 class Merging(nn.Module):
-    """Merges four neighbouring patches into one with a vector of twice the size (section 3.1)."""
+    """Merges four neighbouring patches into one patch with a vector twice as long (section 3.1)."""
 
     def __init__(self, size: int, merged: int) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class SwinBlock(nn.Module):
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
     def _drop_rows(self, branch: Tensor) -> Tensor:
-        """A branch without its contribution to random rows in training (Huang et al. 2016)."""
+        """A branch that contributes nothing to random rows in training (Huang et al. 2016)."""
         if not self.training or not self.drop_path:
             return branch
         shape = (len(branch), *[1] * (branch.ndim - 1))
@@ -176,7 +176,7 @@ class SwinBlock(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Attention of each patch to the patches of its window, by content and place (equation 4)."""
+    """Attention of each patch to the patches of its window, by content and place (eq. 4)."""
 
     def __init__(self, size: int, n_heads: int, window: int) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class WindowAttention(nn.Module):
         self.proj = nn.Linear(size, size)
 
     def forward(self, grid: Tensor, window: int, apart: Tensor | None) -> Tensor:
-        """Map (B, H, W, C) to the same shape; windows must fill the grid."""
+        """Map (B, H, W, C) to the same shape, if windows fill the grid."""
         n_rows, height, width, size = grid.shape
         down, across, area = height // window, width // window, window * window
         parts = self.qkv(grid).reshape(n_rows, down, window, across, window, 3, self.n_heads, -1)
@@ -220,14 +220,14 @@ class SwinMlp(nn.Module):
 
 
 def _pad_grid(grid: Tensor, side: int) -> Tensor:
-    """A grid with zeros below and to the right, so that squares of a side fill it."""
+    """A grid with zeros added below and to the right, so that squares of a given side fill it."""
     down, across = -grid.shape[1] % side, -grid.shape[2] % side
     return nn.functional.pad(grid, (0, 0, 0, across, 0, down)) if down or across else grid
 
 
 @lru_cache(maxsize=64)
 def _relative_places(window: int, largest: int) -> IntArray:
-    """(N, N) the row of the bias table for the relative position of two patches in a window."""
+    """(N, N) the row of the bias table for the relative position of two patches of a window."""
     places = np.indices((window, window)).reshape(2, -1)
     down, across = places[:, :, None] - places[:, None] + largest - 1
     rows: IntArray = down * (2 * largest - 1) + across
@@ -236,7 +236,7 @@ def _relative_places(window: int, largest: int) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _separate_regions(height: int, width: int, window: int, shift: int) -> BoolArray:
-    """(windows, N, N) whether two patches became neighbours only by rolling the grid (figure 4)."""
+    """(windows, N, N) whether two patches are neighbours only in the rolled grid (figure 4)."""
     rows, columns = (  # the strip of a rolled edge that each patch lies in
         (np.arange(length) >= length - window).astype(np.int64)
         + (np.arange(length) >= length - shift)

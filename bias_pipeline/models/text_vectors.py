@@ -1,8 +1,8 @@
-"""Vectors of texts; each vector is computed once for all runs, seeds, captioners and commands.
+"""Computes vectors of texts, each once for all runs, seeds, captioners and commands.
 
-The cache is the blocks of :mod:`bias_pipeline.models.blocks`; a text is named by the digest of its
-words. A call stores the texts that are not yet in the cache as new blocks. Blocks overlap only if
-processes computed the same texts at the same time, with the same result.
+The cache consists of the blocks of :mod:`bias_pipeline.models.blocks`; the digest of its words
+names a text. A call stores the texts that are not yet in the cache as new blocks. Blocks overlap
+only if processes computed the same texts at the same time, and then the results are equal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHOLE, CUT = 0, 1  # stamps: the text was read completely, or cut
 
 
 class TextEmbedder(Protocol):
-    """A frozen model. ``cut`` has the indices of texts that were too long in the last call."""
+    """A frozen model; after a call, ``cut`` has the indices of texts that were too long."""
 
     @property
     def cut(self) -> Collection[int]: ...
@@ -70,7 +70,7 @@ def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
 def _embed_block(
     names: Sequence[str], texts: dict[str, str], store: BlockStore, model: TextEmbedder
 ) -> int:
-    """Embed a block; returns the number of embedded texts (0 if another process has done it)."""
+    """Embed a block; returns the number of embedded texts, or 0 if another process has done it."""
     if store.read(names) is not None:
         return 0
     vectors = model.embed([texts[name] for name in names])
@@ -80,9 +80,9 @@ def _embed_block(
 
 
 def _blocks(missing: dict[str, str]) -> list[list[str]]:
-    """Blocks of texts with similar length; every process begins at another block.
+    """Blocks of texts with similar lengths; every process begins with another block.
 
-    So processes with the same missing texts share the work.
+    So processes that lack the same texts share the work.
     """
     ordered = sorted(missing, key=lambda name: (len(missing[name].split()), name))
     blocks = [ordered[start : start + BLOCK] for start in range(0, len(ordered), BLOCK)]
@@ -109,7 +109,7 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
 def vectors_by_block(
     wanted: Sequence[str], store: BlockStore
 ) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
-    """For each block, the places of the wanted names that it has, and their vectors (B, D)."""
+    """For each block, the places of the wanted names in it, and their vectors (B, D)."""
     left = set(wanted)
     for path, stamps in store.index().items():
         table = None if left.isdisjoint(stamps) else read_block(path)
@@ -124,7 +124,7 @@ def vectors_by_block(
 
 
 def known_names(store: BlockStore) -> set[str]:
-    """The names that need not be computed again: all stored names except temporary failures."""
+    """The names that need no computation: all stored names except temporary failures."""
     return {
         name for stamps in store.index().values() for name, stamp in stamps.items() if stamp >= 0
     }

@@ -1,6 +1,6 @@
-"""Networks of timm on disk.
+"""Finds networks of timm on disk.
 
-Finding and checking them loads nothing; building runs no foreign code.
+Finding and checking a network loads nothing, and building a network runs no foreign code.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TimmNetwork(SquareNetwork):
 
     @property
     def interpolation(self) -> str:
-        """How pictures are resized for the classifier."""
+        """The method that resizes pictures for the classifier."""
         name = self._preparation.get("interpolation", _USUAL_RESIZING)
         if name not in ("bicubic", "bilinear"):
             raise DataError(
@@ -105,7 +105,7 @@ class TimmNetwork(SquareNetwork):
         return [str(words.get(name, name)) for name in names]
 
     def check_classifier(self) -> None:
-        """Refuse, as a classifier, a network with unclear classes or preparation of pictures."""
+        """Refuse, as a classifier, a network whose classes or preprocessing are unclear."""
         mode = self._preparation.get("crop_mode", "center")
         if mode != "center":
             raise DataError(
@@ -115,10 +115,7 @@ class TimmNetwork(SquareNetwork):
 
     @property
     def labels(self) -> Sequence[str]:
-        """The name of each class.
-
-        If there are a thousand classes without names, ImageNet's names.
-        """
+        """The name of each class; a thousand classes without names get ImageNet's names."""
         if len(self.class_names) == self.n_classes:
             return self.class_names
         if self.n_classes != _N_IMAGENET:
@@ -133,7 +130,7 @@ class TimmNetwork(SquareNetwork):
         return [known.index_to_description(number) for number in range(_N_IMAGENET)]
 
     def _weights(self, path: Path, named: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The weights of a file; a package's weights have other names but timm's order."""
+        """The weights in a file; a package's weights have other names, but timm's order."""
         from safetensors.torch import load_file
 
         if path.name == WEIGHTS:
@@ -142,7 +139,7 @@ class TimmNetwork(SquareNetwork):
 
 
 def is_timm(source: str) -> bool:
-    """Whether a source has the name of a network of timm.
+    """Whether a source is the name of a network of timm.
 
     Example:
         >>> is_timm("efficientnet_lite0"), is_timm("timm:resnet18"), is_timm("microsoft/resnet-152")
@@ -152,7 +149,7 @@ def is_timm(source: str) -> bool:
 
 
 def find_network_of_timm(source: str) -> TimmNetwork:
-    """A network named as :func:`is_timm` says; nothing is loaded."""
+    """A network whose name :func:`is_timm` recognises; nothing is loaded."""
     return find_lite0() if source == LITE0 else find_timm(source.removeprefix(TIMM))
 
 
@@ -190,7 +187,7 @@ def find_timm(name: str) -> TimmNetwork:
 
 
 def find_lite0() -> TimmNetwork:
-    """EfficientNet-Lite0 with weights trained on ImageNet, from a package."""
+    """EfficientNet-Lite0 from a package, with weights trained on ImageNet."""
     EFFICIENTNET.require()
     folder = package_folder(EFFICIENTNET.modules[0])
     assert folder is not None
@@ -208,7 +205,7 @@ def find_lite0() -> TimmNetwork:
 
 
 def _built_with(settings: object, path: Path) -> dict[str, Any]:
-    """The arguments with which a network was built, if they are not known otherwise."""
+    """The arguments with which a network was built, if no file names them."""
     given = expect(settings, dict, path, "model_args")
     more = sorted(set(given) - {*_BUILT_WITH, *_KNOWN_OTHERWISE})
     if more or given.get("in_chans", 3) != 3:
@@ -220,7 +217,7 @@ def _built_with(settings: object, path: Path) -> dict[str, Any]:
 
 
 def _name_with_tag(name: str) -> str:
-    """A network's name with the tag of its default weights."""
+    """The name of a network with the tag of its default weights."""
     if "." in name:
         return name
     if not timm().is_model(name):

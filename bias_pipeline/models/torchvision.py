@@ -1,9 +1,9 @@
-"""Makes Lightning, transformers and timm work with a torchvision built for another torch.
+"""Lets Lightning, transformers and timm work with a torchvision that was built for another torch.
 
-All three import torchvision if it is installed. A torchvision built for another torch has no
-operators, so these imports fail. :func:`complete_when_imported` declares the operators; non-maximum
-suppression, which torchvision cannot compute in any other way, gets a kernel in plain PyTorch. If
-torchvision has its operators, nothing is done.
+All three import torchvision if it is installed. A torchvision that was built for another torch has
+no operators, so these imports fail. :func:`complete_when_imported` declares the operators.
+Non-maximum suppression, which torchvision cannot compute in any other way, gets a kernel in plain
+PyTorch. If torchvision has its operators, nothing is done.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _libraries: list[object] = []  # declarations last as long as the object that de
 
 
 def complete_when_imported() -> None:
-    """Have torchvision completed when it is imported; the call itself imports nothing."""
+    """Complete torchvision as soon as it is imported; the call itself imports nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -79,7 +79,7 @@ def _complete(module: ModuleType) -> None:
 
 
 def suppress_boxes(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """(M,) int64 the rows of the boxes (N, 4) that non-maximum suppression keeps, best first."""
+    """(M,) int64 rows of the boxes (N, 4) that non-maximum suppression keeps, best first."""
     import torch
 
     order = scores.argsort(descending=True, stable=True)

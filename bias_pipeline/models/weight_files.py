@@ -1,4 +1,4 @@
-"""Reads PyTorch files of weights as numbers, never as code, and renames weights of foreign files.
+"""Reads PyTorch files of weights as numbers, never as code, and renames foreign weights.
 
 Reading a pickle calls the classes it names. Each class listed here is replaced by an empty class
 that does nothing; all other classes are refused.
@@ -67,7 +67,7 @@ class _PlainDict:
 
 @contextmanager
 def inert_classes(path: Path) -> Iterator[None]:
-    """Context in which PyTorch replaces the classes that a file names by empty classes."""
+    """Context in which PyTorch replaces all classes that a file names by empty classes."""
     from torch import serialization
 
     if zipfile.is_zipfile(path):
@@ -91,7 +91,7 @@ def inert_classes(path: Path) -> Iterator[None]:
 
 
 def _names_in_old_file(path: Path) -> set[Named]:
-    """The names in a file from before PyTorch 1.6; empty for any other file."""
+    """The names in a file written before PyTorch 1.6; empty for any other file."""
     with path.open("rb") as file:
         try:
             for _ in range(_HEADERS):
@@ -162,7 +162,7 @@ def _check_unpacked(path: Path) -> None:
 
 
 def _is_torchscript(path: Path) -> bool:
-    """Whether a file is a program together with its numbers, as OpenAI's files of CLIP are."""
+    """Whether a file is a program with its numbers, like OpenAI's files of CLIP."""
     try:
         with zipfile.ZipFile(path) as file:
             return any(name.endswith("/constants.pkl") for name in file.namelist())
@@ -180,7 +180,7 @@ Names = Iterable[tuple[str, str]]  # a pattern of the file's name, and ours
 def rename_weights(
     weights: Mapping[str, Tensor], names: Names, unused: Iterable[str], path: Path, network: str
 ) -> dict[str, Tensor]:
-    r"""The weights under our names. Unused weights are neither kept nor read.
+    r"""The weights under our names, without reading unused weights.
 
     Example:
         >>> import torch
@@ -211,7 +211,7 @@ def rename_weights(
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, why: str
 ) -> None:
-    """Check that a file has every weight of a network, in the right size, and no other weights."""
+    """Check that a file has every weight of a network in the right size, and no other weights."""
     for name, shape in shapes.items():
         if name not in weights:
             raise DataError(

@@ -1,1 +1,1 @@
-"""Sets of pictures that differ only in a person's group: do captions change with the group?"""
+"""Compares captions of pictures that differ only in a person's group."""

@@ -1,7 +1,7 @@
-"""Do the pictures of a set also differ with the group outside the person?
+"""Tests whether the pictures of a set also differ with the group outside the person.
 
 If a background was drawn with the group, no test of captions can separate the two effects. So the
-left and right quarters of the pictures are compared in the same way as captions.
+left and right quarters of pictures are compared in the same way as captions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Backgrounds:
-    """How far the outer quarters of the pictures follow the group."""
+    """How much the outer quarters of the pictures depend on the group."""
 
     gaps: Sequence[MeasuredGap]  # differences in measures from 0 to 1
     above: float  # the share of sets whose pixels follow the group: beyond_pictures above 0
     p_value: float  # of it
 
     def sentence(self, second: str) -> str:
-        """A sentence for readers on what differs."""
+        """A sentence for readers that says what differs."""
         differing = [
             f"{gap.name} {gap.second - gap.first:+.3f} in pictures of {second} "
             f"(p {gap.p_value:.2g})"
@@ -54,7 +54,7 @@ class Backgrounds:
 
 
 def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds | None:
-    """Compares the outer quarters of the pictures; None unless all pictures are files."""
+    """Compare the outer quarters of the pictures, or None unless all pictures are files."""
     rows = np.union1d(contrasts.first, contrasts.second)
     if pictures is None or not all(isinstance(pictures.files[row], Path) for row in rows.tolist()):
         return None
@@ -86,13 +86,12 @@ def _gap(measure: str, contrasts: Contrasts, values: Float64Array) -> MeasuredGa
 
 
 def _outer_columns(width: int) -> BoolArray:
-    """(W,) the columns of the outer quarters."""
     columns: IntArray = np.arange(width)
     return (columns < width // 4) | (columns >= width - width // 4)
 
 
 def _measures(pixels: Float64Array) -> list[float]:
-    """The value of each of :data:`MEASURES` in the outer quarters."""
+    """The value of each measure in :data:`MEASURES` for the outer quarters."""
     outer = pixels[:, _outer_columns(pixels.shape[1])]
     light, high = outer.mean(axis=2), outer.max(axis=2)
     saturation = (high - outer.min(axis=2)) / np.where(high > 0, high, 1)

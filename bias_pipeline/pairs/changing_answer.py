@@ -1,4 +1,4 @@
-"""The answer to "Does the caption change with the group?", and the sentences around it."""
+"""Answers "Does the caption change with the group?" and writes the sentences around the answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UNLIKE = "the pictures are described differently; the group was not shown to be
 def answer_of(
     comparisons: Sequence[GroupsCompared], backgrounds: str, several: SeveralGroups | None
 ) -> Answer:
-    """The answer; if there are three groups or more, it rests on all groups at once."""
+    """The answer; with three groups or more, it rests on all groups at once."""
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
@@ -78,7 +78,7 @@ def answer_of(
 
 
 def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
-    """P of both tests of distances, corrected by Holm's method for these two tests alone."""
+    """The p of both tests of distances, corrected by Holm's method for these two tests."""
     names = (_BEYOND, _SHIFT)
     p_values = holm([compared.distance_tests[name][1] for name in names])
     return {
@@ -99,7 +99,7 @@ def smallest_p(
 
 
 def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate:
-    """The largest absolute difference of a class about the person, with its interval.
+    """The largest absolute difference in a class about the person, with its interval.
 
     The lower end is the largest lower end of any class, corrected for the number of classes. The
     upper end is the largest upper end, which needs no correction.
@@ -116,7 +116,7 @@ def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate
 
 
 def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
-    """A sentence on how often each group's captions are of a class, the difference, p and power."""
+    """A sentence on how often each group's captions are of a class, with difference, p, power."""
     of = compared.second_group if gap.value > 0 else compared.first_group
     low, high = sorted(end if gap.value > 0 else -end for end in (gap.ci_low, gap.ci_high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
@@ -154,7 +154,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
 
 
 def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
-    """A clause on how much further apart captions of unlike pictures are than captions of one."""
+    """A clause on how much more captions of unlike pictures differ than captions of one picture."""
     means: dict[str, float] = {}
     each = {"beyond_samples": compared.distances, "beyond_edits": compared.edit_distances}
     for name, distances in each.items():
@@ -167,7 +167,7 @@ def _unlike_pictures(compared: GroupsCompared) -> dict[str, float]:
 
 
 def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
-    """A clause on findings that do not lead to a Yes; mostly empty."""
+    """A clause on findings that do not lead to a Yes; usually empty."""
     significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
     if any(significant):
         return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
@@ -179,7 +179,7 @@ def _distance_text(name: str, value: float) -> str:
 
 
 def _base(compared: GroupsCompared) -> Iterator[str]:
-    """Sentences on how alike captions are if the groups do not differ."""
+    """Sentences on how similar captions are if the groups do not differ."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
         yield f"two captions of one picture differ by {per_100(same)} of 100 content words"
@@ -237,7 +237,7 @@ def _words(compared: GroupsCompared) -> Iterator[str]:
 def facts(
     answer: Answer, comparisons: Sequence[GroupsCompared], backgrounds: str
 ) -> dict[str, object]:
-    """The answer as plain data, with the values of each set for comparisons of captioners."""
+    """The answer as plain data, with values of each set, which comparisons of captioners need."""
     return {
         **asdict(answer),
         "p_value": None if math.isnan(answer.p_value) else answer.p_value,
@@ -256,7 +256,7 @@ def facts(
 def _deciding_differences(
     compared: GroupsCompared, backgrounds: str
 ) -> dict[str, Mapping[str, float]]:
-    """For each part on which an answer may rest, the difference in each set."""
+    """The difference in each set, for each part that an answer may rest on."""
     parts = {
         str(PartName(f"class:{gap.name}", group=compared.label)): gap.by_set
         for gap in compared.deciding

@@ -1,4 +1,4 @@
-"""Two groups compared over sets of pictures: distances, direction, classes, words."""
+"""Compares two groups over sets of pictures, by distances, direction, classes and words."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ KERNELS: Mapping[str, Kernel] = {"jaccard": jaccard_distances, "cosine": cosine_
 
 @dataclass(frozen=True, eq=False)
 class SetPictures:
-    """The N pictures of a corpus with sets, and what captions say of them."""
+    """The N pictures of a corpus with sets, and the content of their captions."""
 
     corpus: Corpus
     wordings: Wordings
@@ -57,19 +57,19 @@ class SetPictures:
 
     @cached_property
     def model(self) -> SaidOfPeople:
-        """What the captioner's captions say, all samples included."""
+        """The content of the captioner's captions, with all samples."""
         return SaidOfPeople.of_model(self.corpus.each_sample, self.wordings)
 
     @cached_property
     def with_edits(self) -> SaidOfPeople | None:
-        """The same with captions of the pictures' edits; None if no picture was edited."""
+        """The same with captions of the pictures' edits, or None if no picture was edited."""
         samples = self.corpus.each_sample
         edits = [edit for sample in samples for edit in sample.edits]
         return SaidOfPeople.of_model([*samples, *edits], self.wordings) if edits else None
 
     @cached_property
     def people(self) -> SaidOfPeople | None:
-        """What annotators say; None unless they describe all the captioner's pictures."""
+        """What annotators say, or None if they describe only some of the captioner's pictures."""
         described = np.unique(self.model.pictures)
         if not len(self.corpus.human) or not has_captions(self.corpus, "human")[described].all():
             return None
@@ -86,7 +86,7 @@ class SetPictures:
 
     @cached_property
     def contexts(self) -> IntArray:
-        """(N,) numbers of pictures, equal if their groups in all other attributes are equal."""
+        """(N,) numbers that are equal if pictures agree in the groups of all other attributes."""
         others = [self.corpus.groupings[a.name].codes for a in self.wordings.attributes[1:]]
         table = np.stack([np.zeros(len(self.corpus), np.int64), *others])
         return np.unique(table, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
@@ -98,12 +98,12 @@ class SetPictures:
 
     @cached_property
     def n_captions(self) -> IntArray:
-        """(N,) how many captions each picture has."""
+        """(N,) the number of captions of each picture."""
         return np.bincount(self.model.pictures, minlength=len(self.corpus))
 
     @cached_property
     def classes(self) -> list[tuple[str, Float64Array, Float64Array | None]]:
-        """Each class with the (N,) means of pictures, and those of annotators' captions."""
+        """Each class with the (N,) means of pictures and the means of annotators' captions."""
         n = len(self.corpus)
         model, people = self.model, self.people
         theirs = self._classes_of(people) if people else {}
@@ -123,7 +123,7 @@ class SetPictures:
 
 @dataclass(frozen=True, eq=False)
 class GroupsCompared:
-    """Two groups compared, over the sets that have both."""
+    """Two groups, compared over the sets that contain both groups."""
 
     pictures: SetPictures
     compared: tuple[int, int]  # the groups' numbers; differences are the second minus the first
@@ -133,7 +133,6 @@ class GroupsCompared:
 
     @property
     def first_group(self) -> str:
-        """The group that is subtracted in differences."""
         return self.pictures.groups[self.compared[0]]
 
     @property
@@ -142,12 +141,11 @@ class GroupsCompared:
 
     @cached_property
     def contrasts(self) -> Contrasts:
-        """The pairs of pictures with captions."""
+        """The pairs of pictures that have captions."""
         return self.pictures.contrasts(self.compared, self.pictures.n_captions > 0)
 
     @property
     def n_sets(self) -> int:
-        """J."""
         return len(self.contrasts)
 
     @property
@@ -160,7 +158,7 @@ class GroupsCompared:
 
     @cached_property
     def edit_distances(self) -> SetDistances | None:
-        """The distances if captions of a picture's edits are further captions of the picture."""
+        """The distances if captions of a picture's edits count as captions of the picture."""
         edited = self.pictures.with_edits
         return self._distances(edited.words, edited.pictures) if edited else None
 
@@ -170,7 +168,7 @@ class GroupsCompared:
         return SetDistances.from_vectors(self.contrasts, vectors, pictures, kernel)
 
     def by_set(self, of_pairs: Float64Array) -> Float64Array:
-        """(J,) the mean over each set's pairs that have a value; NaN if no pair has one."""
+        """(J,) the mean over those pairs of each set that have a value; NaN if no pair has one."""
         known = ~np.isnan(of_pairs)
         weights = self.contrasts.weights[known]
         sets = np.bincount(self.contrasts.set_of[known], weights, self.n_sets)
@@ -178,19 +176,19 @@ class GroupsCompared:
         return np.where(sets > 0, sums / np.where(sets > 0, sets, 1), np.nan)
 
     def mean_over_sets(self, of_pairs: Float64Array) -> float:
-        """The mean over sets of the values of pairs; NaN if no set has a value."""
+        """The mean over sets of the values of pairs, or NaN if no set has a value."""
         by_set = self.by_set(of_pairs)
         by_set = by_set[~np.isnan(by_set)]
         return float(by_set.mean()) if len(by_set) else math.nan
 
     @cached_property
     def beyond_pictures(self) -> BeyondPictures:
-        """The effect of the group that one context shares with another."""
+        """The effect of the group that contexts have in common."""
         return BeyondPictures(self.contrasts, self.distances.crossed)
 
     @cached_property
     def distance_tests(self) -> dict[str, tuple[float, float]]:
-        """By name, value and p of both tests of distances, each with and without visible marks."""
+        """The value and p of both tests of distances by name, with and without visible marks."""
         plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
         crossed = self._distances(shown, self.pictures.model.pictures).crossed
@@ -213,7 +211,7 @@ class GroupsCompared:
         }
 
     def shifts(self, words: sparse.csr_array) -> sparse.csr_array:
-        """(J, V) how much the captions of each set change, minus annotators' change if known."""
+        """(J, V) changes of the captions of each set, minus annotators' changes if known."""
         n = len(self.pictures.corpus)
         model, people = self.pictures.model, self.pictures.people
         if people is None:
@@ -234,7 +232,7 @@ class GroupsCompared:
 
     @cached_property
     def gaps(self) -> list[GroupGap]:
-        """The differences in all classes; classes about the person come first."""
+        """The differences in all classes, where classes about the person come first."""
         of_pictures = self.pictures
         gaps = [
             group_gap(
@@ -270,12 +268,12 @@ class GroupsCompared:
 
     @cached_property
     def backgrounds(self) -> Backgrounds | None:
-        """How far pictures differ with the group outside the person; None unless all are files."""
+        """How much pictures differ with the group outside the person; None unless all are files."""
         return backgrounds(self.pictures.corpus.pictures, self.contrasts)
 
     @property
     def n_equal(self) -> int:
-        """The number of sets in which the content words of all pairs are equal."""
+        """The number of sets in which all pairs have equal content words."""
         unequal = self.contrasts.set_of[self.distances.pairs > 0]
         return self.n_sets - len(np.unique(unequal))
 

@@ -1,4 +1,4 @@
-"""Pairs the pictures of a set: of two groups, and alike in all other attributes."""
+"""Pairs the pictures of a set that show two groups and agree in all other attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """M pairs of pictures in J sets; a pair has a picture of each of two groups."""
+    """M pairs of pictures in J sets; each pair has a picture of each of the two groups."""
 
     sets: tuple[str, ...]  # the J sets by name
     set_of: IntArray  # (M,) the set of each pair, ascending
@@ -36,9 +36,10 @@ class Contrasts:
     ) -> Contrasts:
         """Pair the pictures of two groups that share a set and a context.
 
-        The k-th picture of one group is paired with the k-th of the other, in the order given. For
-        all N pictures, ``sets`` has the set (empty for none), ``groups`` the group, ``contexts`` a
-        number for the other attributes, and ``used`` whether the picture may be paired.
+        The k-th picture of one group is paired with the k-th picture of the other group, in the
+        given order. All arguments describe N pictures: ``sets`` has the set (empty for none),
+        ``groups`` the group, ``contexts`` a number for the other attributes, and ``used`` whether
+        the picture may be paired.
         """
         cells: dict[str, dict[int, tuple[list[int], list[int]]]] = defaultdict(dict)
         for row in np.flatnonzero(used & np.isin(groups, compared)).tolist():
@@ -69,14 +70,14 @@ class Contrasts:
         return hash_ids(self.sets)
 
     def means(self, group: int, n_pictures: int) -> sparse.csr_array:
-        """(J, N) the weights of the pictures of the first (0) or the second (1) group."""
+        """(J, N) weights that average the pictures of the first (0) or the second (1) group."""
         pictures = (self.first, self.second)[group]
         return sparse.csr_array(
             (self.weights, (self.set_of, pictures)), shape=(len(self), n_pictures)
         )
 
     def of_sets(self, group: int, values: Float64Array) -> Float64Array:
-        """(J,) the mean over each set's pictures of the first (0) or the second (1) group."""
+        """(J,) the mean over the pictures of each set in the first (0) or the second (1) group."""
         pictures = (self.first, self.second)[group]
         weighted = self.weights * values[pictures]
         return np.bincount(self.set_of, weighted, len(self)).astype(np.float64)

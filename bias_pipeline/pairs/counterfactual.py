@@ -1,4 +1,4 @@
-"""Counterfactual pairs: does the caption change where the picture shows another person?"""
+"""Counterfactual pairs measure whether captions change if the picture shows another person."""
 
 from __future__ import annotations
 
@@ -37,26 +37,28 @@ _MOST_CHANGED = 3  # sets whose captions are shown
 
 @dataclass(eq=False, kw_only=True)
 class Counterfactual(Metric):
-    """How captions change between the pictures of a set, which differ only in the person's group.
+    """How captions change if only the group of the person in the picture changes.
 
-    Only pictures that agree in all other labelled attributes are compared. A set is one unit of
-    intervals and tests; tests flip the signs of the sets' differences.
+    A set has pictures of one scene. Only pictures that agree in all other labelled attributes are
+    compared. Each set is one observation. Tests flip the signs of sets' differences.
 
-    * ``class:NAME``: the second group's share of captions minus the first group's share. The
-      captions name the group (``named``), name another group (``wrong``), decline, or describe the
-      person (``agency`` and so on). If annotators describe all the captioner's pictures, the
-      difference in their captions is subtracted. ``class:NAME:GROUP`` is a group's share.
-    * ``score``: the largest difference of a class about the person. Its p and its lower end are
-      corrected for the number of classes, so its interval is wider than the class's. If there are
-      more than two groups, ``class:NAME`` is the largest minus the smallest share, with the p of
-      Cochran's Q; ``class:NAME:GROUP against OTHER`` compares two groups.
-    * ``samples``, ``beyond_samples``: how far apart two captions of one picture are, and how much
-      further apart captions of two groups are. Words for persons are masked.
-    * ``edits``, ``beyond_edits``: the same, with captions of a picture's edits (crops) as further
-      captions of the picture. Labels need a column ``edit``.
-    * ``beyond_pictures``, ``shift``: a change that recurs on another pair of the same set, and a
-      change in the same direction in all sets. Under ``backgrounds=drawn`` neither decides.
-    * ``word:WORD``: the difference in a word, for at most ten words.
+    * ``class:NAME``: the share of the second group's captions in a class, minus the first group's
+      share. The classes are captions that name the right group (``named``), name another group
+      (``wrong``), decline, or describe the person (``agency`` and so on). If annotators describe
+      all pictures, the difference in annotators' captions is subtracted. ``class:NAME:GROUP`` is
+      one group's share.
+    * ``score``: the largest difference among the classes that describe the person. The p value and
+      the interval's lower end are corrected for the number of classes. With more than two groups,
+      ``class:NAME`` is the largest share minus the smallest, and p comes from Cochran's Q test.
+      ``class:NAME:GROUP against OTHER`` compares two groups.
+    * ``samples``, ``beyond_samples``: the distance between two captions of one picture, and how
+      much further apart the captions of two groups are. Words for persons are masked.
+    * ``edits``, ``beyond_edits``: the same distances if captions of edited pictures (such as crops)
+      count as captions of the original. Labels then need a column ``edit``.
+    * ``beyond_pictures``, ``shift``: the size of changes that recur in another pair of the same
+      set, and of changes with the same direction in all sets. Under ``backgrounds=drawn`` the
+      answer ignores both numbers.
+    * ``word:WORD``: the difference in how often captions use a word, for at most ten words.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -66,7 +68,7 @@ class Counterfactual(Metric):
         unit="fraction",
         range=(0.0, math.inf),
         neutral=0.0,
-        direction="lower is fairer; 0: persons of all groups are described alike in the same scene",
+        direction="lower is fairer; at 0, captions of a scene describe persons of all groups alike",
         family="counting",
         question="changing",
         sources={FRASER_2024: "sets of pictures"},
@@ -88,7 +90,7 @@ class Counterfactual(Metric):
     backgrounds: Literal["drawn", "alike"] = "drawn"
 
     def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
-        """The corpus with all its samples, since captions of the same picture are compared."""
+        """The corpus with all its samples, since captions of one picture are compared."""
         return (corpus,)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
@@ -133,7 +135,7 @@ class Counterfactual(Metric):
         return SetPictures(corpus, wordings, self.distance)
 
     def _comparisons(self, pictures: SetPictures) -> list[GroupsCompared]:
-        """All pairs of groups that occur together in at least two sets."""
+        """All pairs of groups that occur in the same set at least twice."""
         present = np.unique(pictures.codes[pictures.codes >= 0]).tolist()
         pairs = list(combinations(present, 2))
         n_families = len(pairs) * len(pictures.wordings.attributes)
@@ -160,7 +162,7 @@ class Counterfactual(Metric):
 
 
 def _groups_of_a_set(pictures: SetPictures) -> str:
-    """The groups in the first set, as an example; empty if no picture with a set has a group."""
+    """The groups in the first set as an example; empty if no picture with a set has a group."""
     labelled = np.flatnonzero(pictures.codes >= 0)
     sets = np.array(pictures.corpus.set_ids or ())[labelled]
     if not any(sets):
@@ -173,14 +175,14 @@ def _groups_of_a_set(pictures: SetPictures) -> str:
 def _several_groups(
     pictures: SetPictures, comparisons: Sequence[GroupsCompared]
 ) -> SeveralGroups | None:
-    """All groups at once; None for two groups, or if too few sets have all groups."""
+    """All groups compared at once, or None for two groups, or if too few sets have all groups."""
     groups = sorted({code for one in comparisons for code in one.compared})
     several = SeveralGroups(pictures, groups)
     return several if len(groups) > 2 and several.has_enough_sets else None
 
 
 def _varies(corpus: Corpus, attribute: str) -> bool:
-    """Whether some set has pictures of two groups of an attribute."""
+    """Whether some set has pictures of two groups of the attribute."""
     if attribute not in corpus.groupings:
         return False
     first: dict[str, int] = {}
@@ -264,7 +266,7 @@ class _Parts:
 
 
 def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) -> Iterator[str]:
-    """Notes on how many sets, pictures and samples there are, and which sets are left out."""
+    """Notes on the numbers of sets, pictures and samples, and on sets that are left out."""
     corpus = pictures.corpus
     used = {name for one in comparisons for name in one.contrasts.sets}
     known = {name for name in corpus.set_ids or () if name}
@@ -286,7 +288,7 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
 
 
 def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, object]]]:
-    """Tables: classes, sets, the captions that changed most, and the outer quarters of pictures."""
+    """Tables of classes, of sets, of the captions that changed most, and of outer quarters."""
     each = {
         "classes": _class_lines,
         "sets": _set_lines,
@@ -346,7 +348,7 @@ def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 
 def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
-    """Captions of the sets that changed most; masked words are in brackets."""
+    """Captions of the sets that changed most, with masked words in brackets."""
     model, contrasts = one.pictures.model, one.contrasts
     ids, first_caption = one.pictures.corpus.ids, np.searchsorted
     for number in one.most_changed(_MOST_CHANGED):

@@ -1,7 +1,7 @@
-"""``dataset=pairs``: PAIRS draws each scene with persons of each gender and race.
+"""``dataset=pairs`` reads PAIRS, which draws each scene with persons of each gender and race.
 
-Fraser and Kiritchenko, Examining Gender and Racial Bias in Large Vision-Language Models Using a
-Novel Dataset of Parallel Images (EACL 2024).
+Source: Fraser and Kiritchenko, Examining Gender and Racial Bias in Large Vision-Language Models
+Using a Novel Dataset of Parallel Images (EACL 2024).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COLUMNS = ("race", "gender")
 
 
 class _Picture(NamedTuple):
-    """A picture, known by the names of its folders and of its file."""
+    """A picture, identified by the names of its folders and of its file."""
 
     path: Path
     scene: str  # PART/SCENE
@@ -45,16 +45,16 @@ class _Picture(NamedTuple):
 
     @property
     def id(self) -> str:
-        """PART/SCENE/RACE_GENDER, without digits of the file's name."""
+        """The id PART/SCENE/RACE_GENDER, without digits of the file's name."""
         return f"{self.scene}/{self.race}_{self.gender}"
 
 
 class PairsDataset(CocoDataset):
-    """The folders of PAIRS, ``data/PART/SCENE/RACE_GENDER.png``, and your captions of its pictures.
+    """The folders of PAIRS, ``data/PART/SCENE/RACE_GENDER.png``, and your captions of them.
 
-    A scene is a set of four pictures. A caption's image id is the path of its picture or the end of
-    the path (``occupations/bank/black_man``); file endings and a digit after the name do not
-    matter. Labels say what the pictures were asked to show, not how anybody identifies.
+    A scene is a set of four pictures. The image id of a caption is the path of its picture or the
+    end of this path (``occupations/bank/black_man``). File endings and a digit after the name do
+    not matter. Labels say what the pictures should show, not how anybody identifies.
     """
 
     name = "pairs"
@@ -82,7 +82,6 @@ class PairsDataset(CocoDataset):
         )
 
     def _scenes(self) -> list[_Picture]:
-        """The pictures; each scene has four."""
         check_folder(self.root, self.name)
         by_scene: dict[str, list[_Picture]] = defaultdict(list)
         unknown: list[str] = []
@@ -165,7 +164,7 @@ class PairsDataset(CocoDataset):
 
 
 def picture_id(identifier: str) -> str:
-    """The id of a picture, from its path or the end of its path; other ids stay as they are.
+    """The id of a picture, from its path or the end of its path; other ids are unchanged.
 
     Example:
         >>> picture_id("pairs/data/status/phone/white_man1.png"), picture_id("phone.png")

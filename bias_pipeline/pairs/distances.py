@@ -1,4 +1,4 @@
-"""How far apart captions of a set are, and three comparisons of such distances between groups.
+"""Measures distances between captions of a set, and compares them between groups in three ways.
 
 Every distance is half of a squared distance between vectors; :class:`BeyondPictures` needs this.
 """
@@ -23,7 +23,7 @@ Kernel = Callable[[sparse.csr_array], Float64Array]
 
 
 def jaccard_distances(words: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the share of words (n, V) that two captions share; 0 if both have no words."""
+    """(n, n) 1 minus the share of words (n, V) that two captions share; 0 if neither has words."""
     shared = (words @ words.T).toarray()
     sizes = np.asarray(words.sum(axis=1)).ravel()
     either = sizes[:, None] + sizes - shared
@@ -31,14 +31,14 @@ def jaccard_distances(words: sparse.csr_array) -> Float64Array:
 
 
 def cosine_distances(vectors: sparse.csr_array) -> Float64Array:
-    """(n, n) 1 minus the cosine of vectors of length 1; 0 if both vectors are zero."""
+    """(n, n) 1 minus the cosine of vectors of length 1; 0 if both vectors are 0."""
     similar = (vectors @ vectors.T).toarray()
     empty = np.diff(vectors.indptr) == 0
     return 1.0 - np.where(empty[:, None] & empty, 1.0, similar)
 
 
 def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
-    """(C, V) captions as vectors of length 1, from indicators; rare words have more weight."""
+    """(C, V) captions as vectors of length 1, made of indicators; rare words weigh more."""
     n_captions = words.shape[0]
     frequent = np.asarray(words.sum(axis=0)).ravel()
     weighted = sparse.csr_array(words * (np.log((1 + n_captions) / (1 + frequent)) + 1))
@@ -48,7 +48,7 @@ def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
 
 
 def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> sparse.csr_array:
-    """(N, V) the mean over the captions of each picture, from (C, V) captions."""
+    """(N, V) the mean over the captions of each picture, computed from (C, V) captions."""
     counts = np.bincount(pictures, minlength=n)
     rows = np.arange(len(pictures))
     weights = sparse.csr_array((1 / counts[pictures], (pictures, rows)), shape=(n, len(pictures)))
@@ -59,9 +59,9 @@ def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> 
 class SetDistances:
     """Distances between the captions of the pictures that are compared.
 
-    ``pairs`` has the mean distance between captions of the two pictures of each pair. ``samples``
-    has the mean distance between two captions of the same picture, NaN if a picture of the pair has
-    only one caption. ``crossed`` has the value of every two pairs of a set
+    ``pairs`` has, for each pair, the mean distance between captions of its two pictures.
+    ``samples`` has the mean distance between two captions of the same picture, which is NaN if a
+    picture of the pair has only one caption. ``crossed`` has the value of every two pairs of a set
     (:class:`BeyondPictures`).
     """
 
@@ -71,7 +71,7 @@ class SetDistances:
 
     @property
     def excess(self) -> Float64Array:
-        """(M,) how much further apart captions of two pictures are than captions of one."""
+        """(M,) how much more captions of two pictures differ than captions of one picture."""
         return self.pairs - self.samples
 
     @classmethod
@@ -105,7 +105,7 @@ class SetDistances:
 def _between_pictures(
     chosen: IntArray, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
 ) -> tuple[Callable[[IntArray], IntArray], Float64Array, Float64Array]:
-    """A map from pictures to places, mean distances between pictures, and within pictures."""
+    """A map from pictures to places, and the mean distances between and within pictures."""
     bounds = np.searchsorted(pictures, [chosen, chosen + 1])
     rows = np.concatenate([np.arange(start, end) for start, end in bounds.T.tolist()])
     counts = bounds[1] - bounds[0]
@@ -118,13 +118,13 @@ def _between_pictures(
 
 @dataclass(frozen=True, eq=False)
 class BeyondPictures:
-    """How much further apart different groups are than equal groups, across pairs of one set.
+    """How much more captions of different groups differ than captions of equal groups, in one set.
 
     For two pairs of a set, (a, b) and (a', b'), the value is half of D(a, b') + D(b, a') - D(a, a')
-    - D(b, b'): the effect of the group in one pair times its effect in the other. Chance
-    differences between pictures are independent in the two pairs and cancel on average, so the mean
-    is 0 if the group has no effect. Exchanging the pictures of one pair flips the sign of the
-    value.
+    - D(b, b'). The value is the effect of the group in one pair times its effect in the other pair.
+      Chance differences between pictures are independent in the two pairs and cancel on average, so
+      the mean is 0 if the group has no effect. Exchanging the pictures of one pair flips the sign
+      of the value.
     """
 
     contrasts: Contrasts
@@ -138,19 +138,19 @@ class BeyondPictures:
 
     @property
     def by_set(self) -> Float64Array:
-        """(J,) the mean over each set; NaN if the set has only one pair."""
+        """(J,) the mean over each set, or NaN if the set has only one pair."""
         of, n_sets = self.contrasts.set_of[self.contrasts.crossings[:, 0]], len(self.contrasts)
         sums = np.bincount(of, self.weights * self.crossed, n_sets)
         return np.where(np.bincount(of, minlength=n_sets) > 0, sums, np.nan)
 
     @property
     def value(self) -> float:
-        """The mean over sets with two pairs or more; NaN if there is no such set."""
+        """The mean over sets with two pairs or more, or NaN if there is no such set."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         return float(by_set.mean()) if len(by_set) else float("nan")
 
     def estimate(self, level: float) -> Estimate:
-        """The value with Student's interval over sets; no interval if fewer than ten differ."""
+        """The value with Student's interval over sets, or no interval if under ten sets differ."""
         by_set = self.by_set[~np.isnan(self.by_set)]
         if (np.abs(by_set) > 1e-12).sum() < FEWEST_NORMAL:
             return Estimate(self.value)
@@ -159,7 +159,7 @@ class BeyondPictures:
         return Estimate(self.value, ci_low=self.value - half, ci_high=self.value + half)
 
     def p_value(self) -> float:
-        """P of a mean this large without an effect; one-sided, exact."""
+        """The exact, one-sided p of a mean this large if there is no effect."""
         if not len(self.crossed):
             return float("nan")
         set_of, crossings = self.contrasts.set_of, self.contrasts.crossings
@@ -180,7 +180,7 @@ class BeyondPictures:
 
 
 def common_shift(differences: sparse.csr_array) -> float:
-    """The mean inner product of two sets' (J, V) differences: how far sets agree.
+    """The mean inner product of two sets' (J, V) differences, which says how far sets agree.
 
     Example:
         >>> common_shift(sparse.csr_array(np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])))
@@ -192,7 +192,7 @@ def common_shift(differences: sparse.csr_array) -> float:
 
 
 def shift_p(flips: SignFlips, differences: sparse.csr_array) -> float:
-    """P of a common shift this large without an effect; one-sided, exact."""
+    """The exact, one-sided p of a common shift this large if there is no effect."""
     table = sparse.csr_array(differences.T)
 
     def statistic(signs: Float64Array) -> Float64Array:

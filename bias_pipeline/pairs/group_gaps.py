@@ -1,4 +1,4 @@
-"""How much a share differs between the groups of sets: difference, interval, test, power."""
+"""Measures how much a share differs between the groups of sets: difference, interval, p, power."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _POWER = 0.8  # a difference is "usually" found with this chance
 
 @dataclass(frozen=True, kw_only=True)
 class GroupGap(Estimate):
-    """The mean over sets of how much a class of captions differs between the groups.
+    """How much a class of captions differs between the groups, as a mean over sets.
 
-    The value is the second group minus the first, minus annotators' difference if it is known. The
-    p comes from flipped signs, and is NaN if too few sets differ.
+    The value is the second group minus the first, minus the annotators' difference if it is known.
+    The p comes from flipped signs. The p is NaN if too few sets differ.
     """
 
     name: str
@@ -36,13 +36,12 @@ class GroupGap(Estimate):
 
     @property
     def n_differing(self) -> int:
-        """How many sets have a difference."""
         return sum(abs(value) > 1e-12 for value in self.by_set.values())
 
 
 @dataclass(frozen=True)
 class MeasuredGap:
-    """By group, the share of captions with a word, or the mean of a measure of the pictures."""
+    """The share of captions with a word, or the mean of a measure of pictures, by group."""
 
     name: str
     first: float  # the mean of the first group; for a word, the share of its captions
@@ -62,8 +61,8 @@ def group_gap(
 ) -> GroupGap:
     """The difference between the groups in one class.
 
-    ``values`` has the (N,) means of pictures. ``people`` has the means of annotators' captions;
-    their difference is subtracted. ``captions`` has (N,) how many captions each picture has.
+    ``values`` has the (N,) means of pictures. ``people`` has the means of annotators' captions,
+    whose difference is subtracted. ``captions`` (N,) is the number of captions of each picture.
     """
     first, second = (contrasts.of_sets(group, values) for group in (0, 1))
     differences = second - first
@@ -101,11 +100,11 @@ def group_gap(
 def share_difference_ends(
     first: Float64Array, second: Float64Array, captions: float, z: float
 ) -> tuple[float, float]:
-    """The interval of a difference of means of (J,) shares, valid even if few sets differ.
+    """The interval of a difference of means of (J,) shares, which holds even if few sets differ.
 
     The interval is by Newcombe's method, from the ends of Wilson's intervals at ``z`` standard
-    errors. The number of trials that a mean is worth follows from its variance over sets: at least
-    one per set and at most one per caption.
+    errors. The number of trials that a mean is worth follows from its variance over sets. A mean is
+    worth at least one trial per set and at most one per caption.
     """
     n_sets = len(first)
     ends = []
@@ -122,7 +121,7 @@ def share_difference_ends(
 
 
 def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]:
-    """The gaps, with p corrected by Holm's method, times the number of families of tests."""
+    """The gaps with p corrected by Holm's method and multiplied by the number of test families."""
     each = holm([gap.p_value for gap in gaps])
     return [
         replace(gap, adjusted_p=float(np.minimum(1.0, n_families * p)))
@@ -133,11 +132,11 @@ def adjust_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[GroupGap]
 def word_gaps(
     contrasts: Contrasts, vocabulary: Sequence[str], words: sparse.csr_array
 ) -> list[MeasuredGap]:
-    """Words whose (N, V) shares differ in six sets or more, the clearest difference first.
+    """The words whose (N, V) shares differ in six sets or more, clearest difference first.
 
-    A word's t is the sum of its differences, divided by the root of their sum of squares. A word's
-    p is how often, under flipped signs, the largest t of all words is at least this large (Westfall
-    and Young 1993).
+    The t of a word is the sum of its differences, divided by the root of their sum of squares. The
+    p of a word says how often, under flipped signs, the largest t of all words is at least as large
+    (Westfall and Young 1993).
     """
     differences = contrasts.differences(words)
     differences.data[np.abs(differences.data) < 1e-12] = 0

@@ -1,4 +1,4 @@
-"""What the captions of each picture say: content words, and classes about the person."""
+"""Finds what the captions of each picture say: content words, and classes about the person."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ MASK = "<mask>"  # no word of a caption: signs are no words
 
 @dataclass(frozen=True, eq=False)
 class Wordings:
-    """How words are read: masked, without content, or as visible marks.
+    """Rules for reading words: masked words, words without content, and visible marks.
 
-    A word for persons that names no group is masked like a group's words. Otherwise a captioner
-    that names men's gender less often, and so writes "person" more often, would differ twice.
+    A word for persons that names no group is masked like the words of a group. Otherwise a
+    captioner that names men's gender less often, and so writes "person" more often, would differ
+    twice.
     """
 
     attributes: Sequence[Attribute]  # may differ between pictures of a set; the first is tested
@@ -55,14 +56,14 @@ class Wordings:
 
 @dataclass(frozen=True, eq=False)
 class SaidOfPeople:
-    """What C captions say; a picture may have several captions."""
+    """The content of C captions; a picture may have several captions."""
 
     captions: Captions  # in the order of their pictures
     wordings: Wordings
 
     @classmethod
     def of_model(cls, corpora: Iterable[Corpus], wordings: Wordings) -> SaidOfPeople:
-        """A captioner's captions in several corpora of the same pictures."""
+        """The content of a captioner's captions, in several corpora of the same pictures."""
         samples = [corpus.model for corpus in corpora]
         texts = [sample.text(row) for sample in samples for row in range(len(sample))]
         rows = np.concatenate([sample.image_rows for sample in samples])
@@ -72,12 +73,11 @@ class SaidOfPeople:
 
     @property
     def pictures(self) -> IntArray:
-        """(C,) the picture of each caption."""
         return self.captions.image_rows
 
     @cached_property
     def masked_captions(self) -> Captions:
-        """The captions' words in lower case, with words that name a person masked."""
+        """The words of captions in lower case, where words that name a person are masked."""
         return self.wordings.mask.mask(lowered_words(self.captions))
 
     @cached_property
@@ -92,16 +92,15 @@ class SaidOfPeople:
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """The V content words."""
         return self._content.types
 
     @cached_property
     def words(self) -> sparse.csr_array:
-        """(C, V) 1 where a caption has a content word."""
+        """(C, V) 1 where a caption contains a content word."""
         return word_indicators(self._content)
 
     def without_marks(self) -> sparse.csr_array:
-        """(C, V) :attr:`words` without the words of visible marks."""
+        """(C, V) the :attr:`words` without words of visible marks."""
         table, marks = self.wordings.concepts, word_set(list(self.wordings.marks.values()))
         kinds = [self.wordings.concepts.class_of[name] for name in table.concepts]
         listed = {**table.adjective_concepts, **table.noun_concepts, **table.carried_concepts}
@@ -112,7 +111,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """For each class, (C,) captions that say it about the person; ``codes`` (N,) are groups."""
+        """For each class, (C,) whether captions say it of the person; ``codes`` (N,) are groups."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {
@@ -122,7 +121,7 @@ class SaidOfPeople:
         return says | {kind: self._description_flags[kind] for kind in self.wordings.classes}
 
     def marks(self) -> dict[str, BoolArray]:
-        """For each class of visible marks, (C,) the captions that have such a mark."""
+        """For each class of visible marks, (C,) whether captions have such a mark."""
         words = lowered_words(self.captions)
         listed = {name: words.mentions(word_set(of)) for name, of in self.wordings.marks.items()}
         return {kind: self._description_flags[kind] for kind in self.wordings.mark_classes} | listed
@@ -138,14 +137,14 @@ class SaidOfPeople:
         }
 
     def by_picture(self, values: BoolArray | IntArray, n_pictures: int) -> Float64Array:
-        """(N,) the mean over the captions of each picture; NaN if it has none."""
+        """(N,) the mean over the captions of each picture, or NaN if it has none."""
         counts = np.bincount(self.pictures, minlength=n_pictures)
         sums = np.bincount(self.pictures, values.astype(np.float64), n_pictures)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def declined_shares(corpus: Corpus) -> tuple[Float64Array, IntArray]:
-    """(N,) for each picture, the share of captions that decline, and how many captions it has."""
+    """(N,) the share of each picture's captions that decline, and their number."""
     declined = np.sum([declined_images(sample) for sample in corpus.each_sample], axis=0)
     written = np.sum(
         [np.bincount(s.model.image_rows, minlength=len(corpus)) for s in corpus.each_sample],

@@ -1,7 +1,7 @@
-"""Three groups or more at once: does a class of captions differ between any of them?
+"""Tests whether a class of captions differs between any of three groups or more.
 
-Cochran's Q compares the groups' sums over sets (Cochran 1950). The p of Q comes from exchanging the
-groups within each set, since the chi-squared law of Q rejects too rarely in rare classes.
+Cochran's Q compares the groups' sums over sets (Cochran 1950). The p of Q comes from exchanges of
+the groups within each set, since the chi-squared law of Q rejects too rarely in rare classes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_LISTED, _DRAWN, _AT_ONCE = 1 << 16, 9_999, 500
 
 @dataclass(frozen=True)
 class GroupShares:
-    """The share of each group's captions that are of a class."""
+    """The share of each group's captions that belong to a class."""
 
     name: str
     shares: tuple[float, ...]  # of the K groups, over sets that have all
@@ -42,7 +42,7 @@ class GroupShares:
 
 @dataclass(frozen=True, eq=False)
 class SeveralGroups:
-    """K groups compared at once, over the sets that have all of them in one context."""
+    """K groups compared at once, over the sets that have all groups in one context."""
 
     pictures: SetPictures
     codes: Sequence[int]  # the groups
@@ -85,7 +85,7 @@ class SeveralGroups:
 
 @dataclass(frozen=True, eq=False)
 class CompleteSets:
-    """J sets that have pictures of all K groups in one context or several."""
+    """J sets with pictures of all K groups in the same context, or in several contexts."""
 
     sets: tuple[str, ...]
     weights: Sequence[
@@ -96,7 +96,6 @@ class CompleteSets:
     def of_pictures(
         cls, pictures: SetPictures, codes: Sequence[int], used: BoolArray
     ) -> CompleteSets:
-        """The sets of the pictures that are used."""
         cells: dict[str, dict[int, dict[int, list[int]]]] = defaultdict(dict)
         names = pictures.corpus.set_ids or ()
         for row in np.flatnonzero(used & np.isin(pictures.codes, codes)).tolist():
@@ -127,7 +126,7 @@ class CompleteSets:
         return np.stack([of_group @ values for of_group in self.weights], axis=1)
 
     def p_value(self, values: Float64Array) -> float:
-        """P if groups were equal, from (J, K) values; NaN if fewer than six sets differ."""
+        """The p if all groups were equal, from (J, K) values; NaN if fewer than six sets differ."""
         differing = np.ptp(values, axis=1) > 1e-12
         if differing.sum() < FEWEST_SETS:
             return math.nan
@@ -135,10 +134,10 @@ class CompleteSets:
 
 
 def exchange_p(keys: UIntArray, values: Float64Array) -> float:
-    """P of Cochran's Q of (J, K) values under exchanges of the groups within sets.
+    """The p of Cochran's Q of (J, K) values, under exchanges of the groups within sets.
 
-    A hash identifies each set. If there are at most 65,536 exchanges, all are used; otherwise 9,999
-    are drawn. Exchanges that give exactly the observed Q count half.
+    A hash identifies each set. If there are at most 65,536 exchanges, all are used. Otherwise 9,999
+    exchanges are drawn. Exchanges that give exactly the observed Q count half.
 
     Example:
         >>> exchange_p(np.arange(3, dtype=np.uint64), np.array([[1.0, 0.0, 0.0]] * 3)).__round__(4)
@@ -153,7 +152,7 @@ def exchange_p(keys: UIntArray, values: Float64Array) -> float:
 
 
 def _squares(values: Float64Array) -> Float64Array:
-    """(B,) the sum of squares of the groups' sums, on which Q depends, from (B, J, K) values."""
+    """(B,) the sum of squares of the groups' sums, from (B, J, K) values; Q depends on it."""
     squares: Float64Array = (values.sum(axis=1) ** 2).sum(axis=1)
     return squares
 

@@ -1,1 +1,1 @@
-"""What people do: rating, browsing, and pictures in which nobody can tell the group."""
+"""Functions for people: rating, browsing, and pictures in which nobody can tell the group."""

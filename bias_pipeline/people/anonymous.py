@@ -1,10 +1,10 @@
-"""Anonymous pictures: which pictures raters call anonymous, and which groups captions name.
+"""Finds pictures that raters call anonymous, and the groups that captions of them name.
 
-Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene and,
-if so, whether gender and race are anonymous. We ask both questions as one question with three
+Bakr et al., ImageCaptioner2 (2024), section 5.5.1, ask whether there is a human in the scene. If
+so, they ask whether gender and race are anonymous. We ask both questions as one question with three
 answers; "cannot tell" means yes to both. GT says how often raters name a group when they read a
-caption: the share of a caption's raters, averaged over captions. The paper does not say how it
-averages.
+caption. GT is the share of a caption's raters, averaged over captions. The paper does not say how
+this average is taken.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def human_scores(
     groups: Sequence[str],
     truth: Mapping[str, str] | None = None,
 ) -> dict[str, Number]:
-    """The scores of raters: how often they name a group, which group, and how often they are right.
+    """The scores of raters: how often they name a group, which group, and how often correctly.
 
-    Each is a share of answers or Krippendorff's alpha, with its interval over captions.
+    Each score is a share of answers or Krippendorff's alpha, with its interval over captions.
 
     Example:
         >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
@@ -128,7 +128,7 @@ def human_scores(
 
 
 def _share(events: IntArray, trials: IntArray) -> Number:
-    """The mean over captions of a share of answers, with Wilson's interval for captions' spread."""
+    """The mean over captions of a share of answers, with Wilson's interval over captions."""
     answered = trials > 0
     n = int(answered.sum())
     if not n:
@@ -157,7 +157,7 @@ _N_PRINTED = 9
 
 @dataclass(frozen=True)
 class AnonymousRow:
-    """One number of a captioner; NaN if absent.
+    """One number of a captioner, which may be absent (NaN).
 
     ``data`` is ``anonymous``, or the labelled data set of a metric's value.
     """
@@ -196,7 +196,7 @@ class CorrelationRow:
 def anonymous_rows(
     captioner: str, attribute: str, metric: str, scores: Mapping[str, Number]
 ) -> list[AnonymousRow]:
-    """The rows on what raters named (``metric`` is ``people``), or on what attackers guessed."""
+    """Rows on the groups that raters named (``metric`` is ``people``) or that attackers guessed."""
     return [
         AnonymousRow(
             captioner, attribute, metric, part, ANONYMOUS,
@@ -230,7 +230,7 @@ def labelled_rows(
 
 
 def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
-    """Correlations over captioners between each metric and how often raters name a group."""
+    """Correlations, over captioners, between each metric and how often raters name a group."""
     values: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
     for row in rows:
         of_key = values[row.metric, row.part, row.data]  # even if no captioner has a number
@@ -284,12 +284,12 @@ def anonymous_attack(
     anonymous: Corpus,
     seeds: Sequence[int],
 ) -> Number:
-    """Attackers that learn from captions of labelled images read captions of anonymous pictures.
+    """Train attackers on captions of labelled images to read captions of anonymous pictures.
 
-    An attacker learns from labelled images outside a validation part, equally many of each group,
-    with the metric's words masked. An attacker of ImageCaptioner2 also learns from the masked
-    pictures. After training, the attacker reads the masked captions of anonymous pictures. The
-    pictures stay unmasked, since they show no group.
+    An attacker learns from labelled images outside a validation part, with equally many images of
+    each group and the metric's words masked. An attacker of ImageCaptioner2 also learns from the
+    masked pictures. After training, the attacker reads the masked captions of anonymous pictures.
+    The pictures stay unmasked, since they show no group.
     """
     ready = apply_transforms(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)
@@ -337,7 +337,7 @@ def _learnt_captions(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
 
 
 def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> LabelledCaptions:
-    """One table of labelled and anonymous images; the n labelled images come first."""
+    """One table of labelled and anonymous images, where the n labelled images come first."""
     more = anonymous.model
     texts = [table.text(row) for table in (data.captions, more) for row in range(len(table))]
     rows = np.concatenate([data.captions.image_rows, n_images + more.image_rows])
@@ -357,7 +357,7 @@ def join_tables(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> Lab
 
 
 def _splits(splits: Sequence[Split], n_images: int, n_anonymous: int) -> list[Split]:
-    """For each seed, one split that trains on labelled images and tests on all anonymous images."""
+    """A split for each seed that trains on labelled images and tests on all anonymous images."""
     tested = np.arange(n_images, n_images + n_anonymous)
     first = {split.seed: split for split in reversed(splits)}
     return [
@@ -384,7 +384,7 @@ def write_rows(folder: Path, rows: Sequence[AnonymousRow], lines: Sequence[Corre
 
 
 def print_scores(rows: Sequence[AnonymousRow]) -> None:
-    """Print captioners' numbers in per cent with their intervals, a column for each number."""
+    """Print captioners' numbers in per cent with intervals, in a column for each number."""
     keys = list(dict.fromkeys((row.metric, row.part, row.data) for row in rows))
     cells = {(row.captioner, row.metric, row.part, row.data): _cell(row) for row in rows}
     names = list(dict.fromkeys(row.captioner for row in rows))
@@ -430,7 +430,7 @@ def _cell(row: AnonymousRow) -> NumberCell:
 
 
 def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> Plot | None:
-    """Figure 4: for each captioner, attackers' certainty against how often raters name a group."""
+    """Figure 4: attackers' certainty against how often raters name a group, for each captioner."""
     people = {row.captioner: row for row in rows if (row.metric, row.part) == (PEOPLE, GT)}
     shown = [line for line in lines if line.data == ANONYMOUS and line.source == HERE]
     points = {

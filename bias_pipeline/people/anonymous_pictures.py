@@ -1,6 +1,6 @@
-"""A folder of anonymous pictures: the pictures, a table of them, and captioners' captions.
+"""Reads a folder of anonymous pictures, a table of the pictures, and captioners' captions.
 
-Scenes can be written as such a folder; their people bear no mark of any group.
+Scenes can be written as such a folder, with people who show no sign of any group.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AnonymousPictures:
             raise cannot_write(place, error) from error
 
     def captions(self, captioner: str) -> dict[str, str]:
-        """The captioner's captions by image id; refused unless every picture has a caption."""
+        """The captioner's captions by image id, which must cover every picture."""
         path = self.folder / CAPTIONERS / f"{captioner}.json"
         layout = Layout()
         texts = of_photos(path, model_captions(path, None, layout).captions, self.photos, layout)
@@ -67,7 +67,7 @@ class AnonymousPictures:
         return {image: texts[image] for image in self.photos}
 
     def groups(self, attribute: Attribute) -> dict[str, str] | None:
-        """The true groups by image id, which the pictures do not show; None if unknown."""
+        """The true groups by image id, although pictures do not show them, or None if unknown."""
         labels = attribute.labels.get(SCENES)
         if labels is None or not all(labels.field in line for line in self.lines.values()):
             return None
@@ -116,7 +116,7 @@ def _pictures(folder: Path, table: str, within: str, remedy: str) -> AnonymousPi
 
 
 def write_unmarked(scenes: Generator, root: Path, captioners: Sequence[str], side: int) -> int:
-    """Write scenes as anonymous pictures with captions; returns the number of pictures.
+    """Write scenes as anonymous pictures with captions; returns how many pictures there are.
 
     The files are ``images/<id>.png``, ``side`` pixels wide and high, ``pictures.csv`` with the
     groups, and ``captioners/<name>.json``.

@@ -1,4 +1,4 @@
-"""Reads attackers' guesses from a run's Parquet file: what each image adds to the score."""
+"""Reads attackers' guesses from a run's Parquet file, and how much each image adds to the score."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class ImageScores:
     _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) what each image adds to a part; None if the part is not a sum over images.
+        """(N,) how much each image adds to a part, or None if the part is not a sum over images.
 
-        ``model`` and ``human`` are sums, and so is their difference ``score``.
+        ``model`` and ``human`` are sums, so their difference ``score`` is a sum too.
         """
         if part in self.side_shares:
             return self.side_shares[part]
@@ -47,7 +47,7 @@ class ImageScores:
         return None
 
     def order(self, by: str, *, descending: bool) -> IntArray | None:
-        """(N,) the order of the images, NaN last; None if there are no values to sort by."""
+        """(N,) the order of the images, NaN last, or None if there are no values to sort by."""
         if (by, descending) not in self._orders:
             numbers = self.confidence if by == "sure" else self.shares(by)
             if numbers is None:
@@ -60,10 +60,10 @@ class ImageScores:
 def image_scores(path: Path, scoring: Scoring) -> ImageScores:
     """Add up the guesses of each image.
 
-    A side's score averages over the images on which an attacker was tested, then over seeds, then
-    over caption positions (LIC, eq. 2-3). So each guess adds its score, divided by these three
+    A side's score is a mean over the images on which an attacker was tested, then over seeds, then
+    over caption positions (LIC, eq. 2-3). So each guess adds its score divided by these three
     numbers. If groups count equally (``average=groups``), the number of images is replaced by the
-    number of images of the image's group, times the number of groups.
+    number of images of the image's group times the number of groups.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -120,7 +120,7 @@ def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
 
 
 class _Column:
-    """A column of a table, stored as codes of its distinct values."""
+    """A column of a table that is stored as codes of its distinct values."""
 
     def __init__(self, file: Any, name: str) -> None:
         encoded = file.read([name]).column(0).combine_chunks().dictionary_encode()
@@ -128,7 +128,7 @@ class _Column:
         self.codes: IntArray = encoded.indices.to_numpy().astype(np.int64)
 
     def as_of(self, names: tuple[str, ...]) -> IntArray:
-        """The codes of the values in a given list of names."""
+        """The codes that the values have in a given list of names."""
         place = np.array([names.index(value) for value in self.values.to_pylist()], np.int64)
         return place[self.codes]
 
@@ -148,7 +148,7 @@ def _sides(tables: Any) -> dict[int, str]:
 def _weights(
     table: IntArray, seed: IntArray, truth: IntArray, n_groups: int, scoring: Scoring
 ) -> Float64Array:
-    """The factor by which the score of each guess is multiplied; see :func:`image_scores`."""
+    """The factor that multiplies the score of each guess; see :func:`image_scores`."""
     n_seeds = len(np.flatnonzero(np.bincount(seed)))
     block = table * (seed.max() + 1) + seed
     if scoring.average == "groups":

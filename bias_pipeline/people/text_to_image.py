@@ -1,7 +1,7 @@
 """Makes pictures from prompts, with a diffusion pipeline on disk (diffusers).
 
-As with all models, only safetensors are read, and no code of a model is run. The usual prompts ask
-for pictures in which nobody can tell a person's group.
+Only safetensors are read, and no code of a model is run. The usual prompts ask for pictures in
+which nobody can tell a person's group.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ class PromptedPicture(NamedTuple):
 
 
 def usual_prompts() -> list[str]:
-    """500 prompts: each of 10 people whose group cannot be told, in each of 50 scenes.
+    """500 prompts with 10 people whose group cannot be told, each in 50 scenes.
 
-    AnonymousBench has 500 prompts that were written by hand and are not published; these are ours.
+    The 500 prompts of AnonymousBench are handwritten and not published. These prompts are ours.
 
     Example:
         >>> len(set(usual_prompts()))
@@ -143,7 +143,7 @@ def read_prompts(path: Path) -> list[str]:
 
 
 def planned_pictures(prompts: Sequence[str], per_prompt: int) -> list[PromptedPicture]:
-    """All pictures to make: one picture of every prompt, then another of every prompt, and so on.
+    """All pictures to make: one for every prompt, then another for every prompt, and so on.
 
     Example:
         >>> [picture.image_id for picture in planned_pictures(["a person", "a crowd"], 2)]
@@ -163,7 +163,7 @@ def make_pictures(
     device: torch.device,
     steps: int,
 ) -> int:
-    """Make the absent pictures; each is on disk before the next is begun."""
+    """Make the absent pictures; each picture is on disk before the next picture is begun."""
     _check_settings(folder, model, pictures, steps)
     absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]
     if absent:

@@ -1,1 +1,1 @@
-"""Captioners that see pictures: prompted, fitted, served; ImageCaptioner2 and Grad-CAM."""
+"""Captioners that see pictures, also as attackers (ImageCaptioner2), and Grad-CAM."""

@@ -26,7 +26,7 @@ _PIXELS, _MASK, _TYPES = "pixel_values", "attention_mask", "token_type_ids"
 
 @dataclass(frozen=True)
 class WrittenCaption:
-    """A caption as its captioner wrote it."""
+    """A caption in the form in which its captioner wrote it."""
 
     text: str  # as it was written
     # Numbers of the tokens before the caption: the prompt, or a token that begins captions
@@ -43,7 +43,7 @@ class ForcedCaptioner(Protocol[PictureT]):
 
     @property
     def name(self) -> str:
-        """The model's name as the user wrote it."""
+        """The name of the model, in the form in which the user wrote it."""
 
     @property
     def network(self) -> torch.nn.Module:
@@ -54,10 +54,10 @@ class ForcedCaptioner(Protocol[PictureT]):
         """The height in pixels of the captioner's pictures."""
 
     def prepare(self, photo: Image) -> PictureT:
-        """A photo as the network takes it."""
+        """A photo in the form that the network takes."""
 
     def pixels(self, picture: PictureT) -> torch.Tensor:
-        """(3, H, W) float32 what the captioner sees of a photo, after its preprocessing."""
+        """(3, H, W) float32 a photo after the captioner's preprocessing."""
 
     def write(self, pictures: Sequence[PictureT]) -> list[WrittenCaption]:
         """A caption of each of B pictures of equal form; each word is the likeliest (greedy)."""
@@ -68,7 +68,7 @@ class ForcedCaptioner(Protocol[PictureT]):
         """(B, L + 1, V) logits at each token of a caption, and at the end token after it."""
 
     def first_token(self, word: str) -> int | None:
-        """A word's first token within a caption; None if the captioner cannot write the word."""
+        """A word's first token within a caption, or None if the captioner cannot write the word."""
 
 
 class PublishedForced(Captioner):
@@ -78,7 +78,7 @@ class PublishedForced(Captioner):
 
     @property
     def network(self) -> Any:
-        """The network, whose attention is computed so that attention weights can be read."""
+        """The network; its attention is computed in a way that shows the attention weights."""
         if hasattr(self._network, "set_attn_implementation"):
             self._network.set_attn_implementation("eager")
         return self._network
@@ -159,7 +159,7 @@ class PublishedForced(Captioner):
 
 
 def _append_caption(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
-    """The inputs of the prompt, followed by the caption's tokens."""
+    """The inputs of the prompt with the tokens of the caption behind them."""
     from torch.nn.functional import pad
 
     before = inputs.get("input_ids")

@@ -1,4 +1,4 @@
-"""ImageCaptioner2: does a captioner leak the attribute to an attacker with the masked picture?"""
+"""ImageCaptioner2 measures leaks of the attribute to an attacker that also sees the picture."""
 
 from __future__ import annotations
 
@@ -34,16 +34,18 @@ LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
 
 @dataclass(eq=False, kw_only=True)
 class ImageCaptioner2(CaptionAttack):
-    """B_amp = B_m - B_d (Bakr et al. 2024, section 4).
+    """The score is B_amp = B_m - B_d (Bakr et al. 2024, section 4).
 
-    The attacker is a captioner that sees the picture with people masked, a caption with group words
-    masked, and a prompt. B is the mean probability of the true answer on held-out images (eq. 2):
-    ``model`` is B_m and ``human`` is B_d; a uniform answer gives 1 / K. Beside LIC's parts there
-    are
+    The attacker is itself a captioner. This attacker sees the picture with people masked, a caption
+    with group words masked, and a prompt. B is the mean probability of the true group on held-out
+    images (eq. 2). ``model`` is B_m and ``human`` is B_d. A uniform guess gives 1 / K. Besides the
+    numbers of LIC there are
 
-    * ``score:accuracy``, ``score:lic``: the same predictions by the other columns of Table 2;
+    * ``score:accuracy``, ``score:lic``: the same guesses, scored as in the other columns of Table
+      2;
     * ``leak:masked``, ``leak:silhouette``, ``leak:blank``, ``leak:others``: the attacker's score
-      without any caption, from the masked picture, the mask's outline, nothing, or another picture.
+      without captions, from the masked picture, the mask's outline, an empty picture, or another
+      picture.
 
     Example:
         >>> ImageCaptioner2.info.neutral
@@ -57,7 +59,7 @@ class ImageCaptioner2(CaptionAttack):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it leaks more than annotators do",
+        direction="lower is fairer; above 0, captions reveal the group more than human captions do",
         family="attack",
         question="leakage",
         sources={BAKR_2024: "eq. 2"},
@@ -99,7 +101,7 @@ class ImageCaptioner2(CaptionAttack):
         return self.image_masking(apply_transforms(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) whether each image has what attackers see; refused if no image has it."""
+        """(N,) whether each image has the inputs of attackers; some image must have them."""
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(
@@ -116,7 +118,7 @@ class ImageCaptioner2(CaptionAttack):
         return transformed.pictures.present
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with the pictures, or the objects, of their images."""
+        """The captions with the pictures, or with the objects, of their images."""
         rows = data.captions.image_rows
         return replace(
             data,
@@ -125,7 +127,7 @@ class ImageCaptioner2(CaptionAttack):
         )
 
     def _objects(self, transformed: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
-        """For each row's image, the objects that are not masked."""
+        """The objects that are not masked, for the image of each row."""
         if transformed.objects is None:
             return None
         hides = self.image_masking.hides
@@ -138,14 +140,14 @@ class ImageCaptioner2(CaptionAttack):
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """Probabilities of the groups' answers, without the probability of other words."""
+        """The probabilities of the groups' answers, without the probability of other words."""
         return [
             replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
             for one in super().predictions(data, sets)
         ]
 
     def combinations(self) -> dict[PartName, Combination]:
-        """The headline, also under the other scoring functions of Table 2."""
+        """The headline, and the headline under the other scoring functions of Table 2."""
         return {
             **super().combinations(),
             PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
@@ -157,7 +159,7 @@ class ImageCaptioner2(CaptionAttack):
         }
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """The leaks: scores of attackers without captions."""
+        """The leaks, which are scores of attackers without captions."""
         parts: dict[str, Number] = {}
         for kind in self.leaks:
             data = self._pictures_alone(kind, attack.transformed, np.flatnonzero(images))
@@ -180,7 +182,7 @@ class ImageCaptioner2(CaptionAttack):
     def _pictures_alone(
         self, kind: str, transformed: Corpus, rows: IntArray
     ) -> LabelledCaptions | None:
-        """Pictures of one kind, without captions; None if there are no such pictures."""
+        """Pictures of one kind without captions, or None if there are no such pictures."""
         grouping = transformed.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
         data = LabelledCaptions(
@@ -213,7 +215,7 @@ class ImageCaptioner2(CaptionAttack):
 
 
 def _shift_images(rows: IntArray, keys: UIntArray) -> IntArray:
-    """For each image another image: the next image in a random order by ids.
+    """Another image for each image: the next image in a random order by ids.
 
     Example:
         >>> _shift_images(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()

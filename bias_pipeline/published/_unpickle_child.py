@@ -1,10 +1,10 @@
-"""Reads one pickle of plain data, in a process that is allowed almost nothing.
+"""Reads one pickle of plain data in a process that is allowed almost nothing.
 
 `pickles.py` starts this file by its path with ``python -I -S``. The file imports only the standard
 library, so it starts in about 20 ms and cannot import any module of the user.
 
-The pickle comes in on stdin. The answer goes out on stdout: ``+`` and the data as JSON, or ``-``
-and the fault as JSON. An exit code other than 0 means that the answer is incomplete.
+The pickle comes in on stdin. The answer goes out on stdout: ``+`` with the data as JSON, or ``-``
+with the fault as JSON. An exit code other than 0 means that the answer is incomplete.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _check_end(data: bytes, end: int) -> None:
 
 
 def _explain(data: bytes, error: Exception) -> Exception:
-    """What is wrong and where, found by a slow second pass that builds no object."""
+    """The fault and its place, found by a slow second pass that builds no object."""
     fault = _first_fault(data)
     if isinstance(error, RefusedError):
         error.offset = fault.offset if fault.code == error.code else None
@@ -120,7 +120,7 @@ def _first_fault(data: bytes) -> RefusedError:
 
 
 class _Meter:
-    """Size and depth of nested containers; a shared container is measured once.
+    """The size and the depth of nested containers; a shared container is measured once.
 
     Nested containers that share parts are small in memory but huge as JSON. The size is computed
     from the sizes of the parts, without writing them out.
@@ -133,7 +133,7 @@ class _Meter:
         self._known: dict[int, tuple[int, int] | None] = {}
 
     def measure(self, value: Any, depth: int) -> tuple[int, int]:
-        """Characters and levels of a value at nesting level ``depth``."""
+        """The number of characters and levels of a value at nesting level ``depth``."""
         kind = type(value)
         if kind is str:
             return len(value) + 3, 0
@@ -214,7 +214,7 @@ def write_json(value: object, out: BinaryIO) -> None:
 
 
 def _restrict(memory: int, cpu_seconds: int) -> None:
-    """Limit memory, time, files and children for good, before any byte is read."""
+    """Limit memory, time, files and child processes for good, before any byte is read."""
     if resource is None:
         return
     _limit("RLIMIT_AS", memory)
@@ -226,7 +226,7 @@ def _restrict(memory: int, cpu_seconds: int) -> None:
 
 
 def _limit(name: str, value: int, grace: int = 0) -> None:
-    """Lower one limit; do nothing if the system lacks it or it is lower already."""
+    """Lower one limit, unless the system lacks it or it is already lower."""
     kind = getattr(resource, name, None)
     if kind is None:
         return

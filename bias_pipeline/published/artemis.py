@@ -1,7 +1,7 @@
-"""``dataset=artemis``: what people feel in front of paintings, and why.
+"""``dataset=artemis`` reads what people feel in front of paintings, and why.
 
-ArtEmis' release is a CSV of utterances with mojibake; its captioners ("speakers") were fitted to
-some of the utterances. Formats: Achlioptas et al., ArtEmis (CVPR 2021), and Mohamed et al., It is
+ArtEmis' release is a CSV of utterances with mojibake. Its captioners ("speakers") were fitted to
+some of the utterances. Sources: Achlioptas et al., ArtEmis (CVPR 2021), and Mohamed et al., It is
 Okay to Not Be Okay (CVPR 2022), which calls its table of contrastive annotations version 2.
 """
 
@@ -43,14 +43,14 @@ class ArtemisDataset(Dataset):
     """Paintings with several utterances each, in which annotators say what they feel and why.
 
     The release's CSV file is read as it is published. Mojibake in names and utterances is mended
-    and counted, rows without an utterance are counted and left out, and a file of the other version
-    is refused. An image's id is ``style/name`` of its painting.
+    and counted. Rows without an utterance are counted and left out. A file of the other version is
+    refused. The id of an image is the ``style/name`` of its painting.
 
     ImageCaptioner2 does not say how utterances of several emotions become the label of a painting.
-    With ``labels=majority`` the painting has the emotion that most annotators chose, whether or not
-    their utterances are left out; ties belong to no group (ours). With ``caption`` each utterance
-    is a record with its own emotion; the utterances of a painting stay in one part of a split and
-    are resampled together.
+    With ``labels=majority`` the painting has the emotion that most annotators chose, even if their
+    utterances are left out. A tie belongs to no group (ours). With ``caption`` each utterance is a
+    record with its own emotion. The utterances of a painting stay in one part of a split and are
+    resampled together.
     """
 
     name = "artemis"
@@ -83,7 +83,7 @@ class ArtemisDataset(Dataset):
         self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
-        """The captioners that have a file, and ``none``, for which only human captions are read."""
+        """The captioners that have a file, and ``none``, which reads only human captions."""
         return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
@@ -141,7 +141,7 @@ class ArtemisDataset(Dataset):
     def _captions(
         self, path: Path, known: Names, paintings: Mapping[str, Sequence[Annotation]]
     ) -> tuple[dict[str, str], list[str]]:
-        """The captioner's captions by painting, and notes on what does not fit."""
+        """The captioner's captions by painting, and notes on captions that do not fit."""
         captions: dict[str, str] = {}
         foreign = []
         layout = Layout()
@@ -208,7 +208,7 @@ class ArtemisDataset(Dataset):
             )
 
     def _lack(self, where: str, lacking: Sequence[str], total: int, what: str) -> list[str]:
-        """A note on paintings that lack a caption or a picture; in strict mode this is an error."""
+        """A note on paintings without a caption or a picture; in strict mode an error is raised."""
         if not lacking:
             return []
         fault = (
@@ -233,7 +233,7 @@ _SHARES = (0.85, 0.05, 0.1)  # train, val, test
 
 @dataclass(frozen=True)
 class Annotation:
-    """What one annotator felt in front of a painting, and why."""
+    """The emotion that one annotator felt in front of a painting, and the reason."""
 
     painting: str  # its style and name with `/` between, in Unicode NFC
     emotion: str  # one of `EMOTIONS`
@@ -293,7 +293,7 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
 
 
 def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
-    """Annotations without mojibake, and a note on how many names and utterances had some."""
+    """Annotations without mojibake, and a note on how many names and utterances contained it."""
     names = mend_mojibake(list(dict.fromkeys(row.painting for row in annotations)))
     texts = mend_mojibake(list(dict.fromkeys(row.text for row in annotations)))
     mended = [
@@ -312,7 +312,7 @@ def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotatio
 
 
 def skeleton(name: str) -> str:
-    """A name, reduced to the characters that survive every encoding, by which names are compared.
+    """A name reduced to the characters that survive every encoding, for comparing names.
 
     Example:
         >>> skeleton("Realism/eugène-boudin_the-beach.jpg") == skeleton(
@@ -328,7 +328,7 @@ _LOST = re.compile(r"[^a-z0-9_/.-]")
 def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> dict[str, str]:
     """Parts by painting: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
 
-    The draw is the published draw: NumPy's legacy generator draws twice from the sorted names as
+    The draw is the published draw: NumPy's legacy generator draws twice from the names, sorted as
     the release writes them.
 
     Example:
@@ -352,7 +352,7 @@ def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> di
 
 @dataclass(frozen=True)
 class Cleaning(Configurable):
-    """Which utterances ArtEmis' authors left out before they fitted their networks."""
+    """The utterances that ArtEmis' authors left out before they fitted their networks."""
 
     # Utterances with more tokens than this percentile of the training part are left out; 100 keeps
     # all
@@ -364,7 +364,7 @@ class Cleaning(Configurable):
     seed: Seed = 2021  # seed of the draw of parts
 
     def apply(self, release: Release) -> tuple[Release, Mapping[str, str]]:
-        """The annotations that are kept, with rare words replaced, and the part of each painting.
+        """The annotations that stay, with rare words replaced, and the part of each painting.
 
         Lengths are counted in this program's tokens, without correcting the spelling. The authors
         counted NLTK's tokens of corrected text, so the numbers of utterances may differ a little.
@@ -422,7 +422,7 @@ def by_painting(annotations: Sequence[Annotation]) -> dict[str, list[Annotation]
 
 
 class Names:
-    """Finds paintings by the names that picture files or captioners' files have for them."""
+    """Finds paintings by their names in picture files or in captioners' files."""
 
     def __init__(self, paintings: Iterable[str]) -> None:
         self._places: dict[str, list[str]] = {}

@@ -30,9 +30,9 @@ _JSON = "COCO results, COCO captions or COCO instances"
 
 
 def convert(path: Path, folder: Path) -> list[Path]:
-    """Write the tables that a file holds.
+    """Write the tables that a file contains.
 
-    A pickle of LIC gives captions, labels and, if it has them, objects; a JSON file of COCO gives
+    A pickle of LIC gives captions, labels and, if it has them, objects. A JSON file of COCO gives
     one table. An existing file is replaced.
     """
     readers = {".pkl": _from_pickle, ".pickle": _from_pickle, ".json": _from_json}
@@ -96,7 +96,7 @@ def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
 
 
 def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: type) -> Any:
-    """One value of each entry, by canonical id."""
+    """One value of each entry, by the entry's canonical id."""
     values = {}
     for number, entry in enumerate(entries):
         place = f"entry {number}, {key!r}"
@@ -117,7 +117,7 @@ def _model_table(captions: Mapping[str, str]) -> Table:
 
 
 def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
-    """A line for each caption, with a number that keeps the captions of an image in order."""
+    """A line for each caption, with a number that preserves the order of an image's captions."""
     pairs = [(image, text) for image, texts in captions.items() for text in texts]
     marked = [isinstance(text, StockCaption) for _, text in pairs]
     marks = {MARKS[0]: list(map(str, marked))} if any(marked) else {}

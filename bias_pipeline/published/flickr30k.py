@@ -1,4 +1,4 @@
-"""``dataset=flickr30k``: the captions of Flickr30k, with labels and captioners of your own."""
+"""``dataset=flickr30k`` reads the captions of Flickr30k, with your own labels and captioners."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ _HEADER = "image_name| comment_number| comment"
 
 
 class Flickr30kDataset(CocoDataset):
-    """Human captions of 31,783 photos; labels and captioners as in ``dataset=coco``.
+    """Human captions of 31,783 photos; labels and captioners are as in ``dataset=coco``.
 
-    An image's id is the name of its file; labels and captioners may write it with or without
+    The id of an image is the name of its file. Labels and captioners may write it with or without
     ``.jpg``. Nobody has published labels of people for all of Flickr30k, so you need your own
     labels.
 
-    The first of three files in ``root`` is read: ``dataset_flickr30k.json`` (Karpathy), which also
-    has the splits, ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle).
+    The dataset reads the first of these files that ``root`` has: ``dataset_flickr30k.json``
+    (Karpathy), which also has the splits, ``results_20130124.token`` (the original), or
+    ``results.csv`` (Kaggle).
     """
 
     name = "flickr30k"
@@ -114,7 +115,7 @@ class Flickr30kDataset(CocoDataset):
 
 
 def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
-    """Captions and part by image, from Karpathy's file."""
+    """The captions and the part of each image, from Karpathy's file."""
     data = expect(load_json(check_file(path, "dataset.root"), what=_KARPATHY), dict, path, "")
     by_name: dict[str, tuple[tuple[str, ...], str]] = {}
     for number, entry in enumerate(expect(data.get("images"), list, path, "images")):
@@ -136,7 +137,7 @@ def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
 
 
 def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
-    """By image, captions in the order of their numbers, from the original or Kaggle's file.
+    """Each image's captions in the order of their numbers, from the original or Kaggle's file.
 
     Line 19,999 of Kaggle's file lacks its second bar.
     """
@@ -166,7 +167,7 @@ def _stem(name: str) -> str:
 
 
 def _without_ending(by_image: Mapping[str, T], path: Path | None) -> dict[str, T]:
-    """The mapping, with ids without ``.jpg``."""
+    """The mapping in which ids lose the ending ``.jpg``."""
     short: dict[str, T] = {}
     for image, value in by_image.items():
         if short.setdefault(_stem(image), value) != value:

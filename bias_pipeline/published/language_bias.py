@@ -1,4 +1,4 @@
-"""``dataset=language_bias``: human captions whose only bias is the verb used for each group."""
+"""``dataset=language_bias`` has human captions whose only bias is the verb used for each group."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class LanguageBiasDataset(Dataset):
     """Controlled corpora of language bias (DBAC, section 5.1), picked from human captions.
 
     Each task gets as many captions of men as of women, so group and task are independent. Only the
-    verb differs: of the first group's captions, a share ``imbalance`` has the task's first verb and
-    the rest its second verb; for the second group it is the other way round. Metrics that use only
-    groups and tasks must find nothing. All that an attacker finds is language.
+    verb differs. Of the first group's captions, a share ``imbalance`` has the task's first verb,
+    and the rest has its second verb. For the second group, the verbs are exchanged. Metrics that
+    use only groups and tasks must find nothing. Everything that an attacker finds is language.
 
-    The captioner ``people`` copies human captions, so its difference from human captions is 0; look
+    The captioner ``people`` copies human captions, so its difference from human captions is 0. Look
     at the ``human`` parts of scores. A label is the group that a caption names. An image gives at
     most one caption. All levels from 0.6 to 0.9 have equally many captions (in the paper 50 per
-    task and group, picked by hand), and levels share as many captions as possible.
+    task and group, which were picked by hand). Levels share as many captions as possible.
 
-    Picked captions may differ between groups in other ways too. ``retold`` removes these
-    differences: captions are assigned to groups at random, and every word that names a group
+    Picked captions may also differ between groups in other ways. ``retold`` removes these
+    differences. ``retold`` assigns captions to groups at random, and every word that names a group
     becomes a word of the assigned group. Then only the verb differs.
     """
 
@@ -109,9 +109,9 @@ class LanguageBiasDataset(Dataset):
     def _groups_named(
         self, captions: Captions, attribute: Attribute, groups: Sequence[str]
     ) -> IntArray:
-        """(C,) the single group that each caption names; below 0 for no group and for both."""
+        """(C,) the single group that each caption names; below 0 for none and for both groups."""
         if self.gender_by == "word":
-            return named_group(captions, attribute, groups)
+            return named_group(captions, attribute, groups).astype(np.int64)
         absent = [group for group in groups if not self.pronouns.get(group)]
         if absent:
             raise UsageError(
@@ -123,7 +123,7 @@ class LanguageBiasDataset(Dataset):
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _fitting(self, source: Corpus, named: IntArray) -> dict[str, list[int]]:
-        """For each task, captions that name one group and one verb of the task, one per image."""
+        """Captions that name one group and one verb of a task, at most one per image, by task."""
         lowered = lowered_words(source.human)
         images: set[int] = set()
         fitting = {}
@@ -135,12 +135,12 @@ class LanguageBiasDataset(Dataset):
         return fitting
 
     def _verbs(self, task: str, lowered: Captions) -> IntArray:
-        """(C,) which of a task's two verbs each caption has; below 0 for no verb and for both."""
+        """(C,) which of a task's two verbs each caption has; below 0 for neither and for both."""
         mentioned = np.stack([lowered.mentions(words) for words in self.verbs[task]], axis=1)
         return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
 
     def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
-        """The captions that are taken, by group and verb; retold captions get a group at random."""
+        """The captions that are taken, by group and verb; retold captions have a random group."""
         verbs = self._verbs(task, lowered_words(source.human))
         if self.retold:
             by_verb = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
@@ -166,7 +166,7 @@ class LanguageBiasDataset(Dataset):
         }
 
     def _size(self, task: str, captions: str, there: int) -> int:
-        """How many captions each group gets for a task."""
+        """The number of captions that each group gets for a task."""
         size = there if self.size is None else self.size
         if not 0 < size <= there:
             by_word = self.size is None and not self.retold
@@ -207,7 +207,7 @@ class LanguageBiasDataset(Dataset):
 
 
 def _one_an_image(rows: IntArray, source: Corpus, seed: int) -> list[int]:
-    """Captions in random order; of each image, only the first caption stays."""
+    """Captions in random order, with only the first caption of each image."""
     images = source.human.image_rows[rows]
     keys = hash_ids(
         [f"{source.ids[i]} {source.human.positions[r]}" for i, r in zip(images, rows, strict=True)]

@@ -1,4 +1,4 @@
-"""``dataset=lic``: the pickles that LIC and RELIC published, as they were published.
+"""``dataset=lic`` reads the pickles of LIC and RELIC in their published form.
 
 ``dataset=relic`` is the table of captions and ages that RELIC published.
 """
@@ -21,7 +21,7 @@ from bias_pipeline.text.mending import mended_records
 
 
 def load_vocabulary(path: Path) -> list[str] | None:
-    """The words of a list; None if there is no such file."""
+    """The words of a vocabulary list, or None if there is no such file."""
     if not path.is_file():
         return None
     words = load_pickle(path)
@@ -34,9 +34,9 @@ _OBJECTS = "rmdup_object_list"
 
 
 class LicDataset(Dataset):
-    """The folder ``bias_data``: one pickle for each captioner and attribute.
+    """The folder ``bias_data``, with one pickle for each captioner and attribute.
 
-    Human captions may cover only a part of the images; then only this part is scored, with a note.
+    If human captions cover only a part of the images, only this part is scored, with a note.
     """
 
     name = "lic"
@@ -124,7 +124,7 @@ class LicDataset(Dataset):
 
 
 def _by_id(path: Path, captions: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
-    """Entries of a pickle by canonical id, in the file's order."""
+    """The entries of a pickle by canonical id, in the order of the file."""
     entries = load_pickle(path)
     if not isinstance(entries, list) or not entries:
         raise DataError(f"{path}: expected a non-empty list of entries")
@@ -276,7 +276,7 @@ def _relic_records(rows: Rows, column: str, attribute: str, labels: LabelMap) ->
 
 
 def _captions(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The list in a cell, written as a Python literal; nothing is executed."""
+    """The list in a cell, which is a Python literal; nothing is executed."""
     text = rows.text(number, row, "caption_list")
     if len(text) > _LONGEST:
         rows.refuse(number, f"'caption_list' has {len(text):,} characters, over {_LONGEST:,}")

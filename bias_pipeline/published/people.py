@@ -1,10 +1,10 @@
-"""Data sets of pictures with labelled people but without captions: base class, and sets of faces.
+"""Reads data sets of pictures with labelled people but without captions: a base class, and faces.
 
-``dataset=celeba``: forty attributes of celebrities. Liu, Luo, Wang and Tang, Deep Learning Face
-Attributes in the Wild (ICCV 2015). ``dataset=fairface``: age, gender and ethnic origin. Karkkainen
-and Joo, FairFace (WACV 2021); labels CC BY 4.0. ``dataset=utkface``: names of files tell age,
-gender and ethnic origin. Zhang, Song and Qi, Age Progression/Regression by Conditional Adversarial
-Autoencoder (CVPR 2017).
+``dataset=celeba`` has forty attributes of celebrities. Source: Liu, Luo, Wang and Tang, Deep
+Learning Face Attributes in the Wild (ICCV 2015). ``dataset=fairface`` has age, gender and ethnic
+origin. Source: Karkkainen and Joo, FairFace (WACV 2021); labels are CC BY 4.0. ``dataset=utkface``
+reads age, gender and ethnic origin from names of files. Source: Zhang, Song and Qi, Age
+Progression/Regression by Conditional Adversarial Autoencoder (CVPR 2017).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Label:
 class PeopleDataset(Dataset):
     """Pictures of people with labels and without captions.
 
-    Metrics of captions do not apply. A picture with several labelled people occurs once per person,
-    and ``metric.crop=person`` shows that person.
+    Metrics of captions do not apply. A picture with several labelled people occurs once for each
+    person, and ``metric.crop=person`` shows this person.
     """
 
     columns: ClassVar[tuple[str, ...]]  # attributes that the data set labels
@@ -69,7 +69,7 @@ class PeopleDataset(Dataset):
         return (NO_CAPTIONER,)
 
     def existing(self, names: Sequence[str]) -> list[Path]:
-        """The paths of the files that exist; refused if no file exists."""
+        """The paths of the files that exist; an error is raised if no file exists."""
         there = [path for name in names if (path := self.root / name).is_file()]
         return there or [check_file(self.root / names[0], "dataset.root")]
 
@@ -126,7 +126,7 @@ class PeopleDataset(Dataset):
 
 
 def age_range(years: int) -> str:
-    """The range of an age in years, as FairFace writes it.
+    """The range that FairFace writes for an age in years.
 
     Example:
         >>> [age_range(years) for years in (2, 3, 45, 70, 116)]
@@ -153,12 +153,12 @@ _WHAT_CELEBA = "CelebA's table: image_id and a column for each attribute"
 
 
 class CelebADataset(PeopleDataset):
-    """``list_attr_celeba.txt`` beside the folder ``img_align_celeba``.
+    """The file ``list_attr_celeba.txt`` beside the folder ``img_align_celeba``.
 
-    The file has the number of pictures, the forty names of attributes, and for each picture a line
-    with its name and 1 or -1 for each attribute. ``list_eval_partition.txt`` assigns pictures to
-    parts. Files may also be in the folders ``Anno``, ``Eval`` and ``Img``, as published, or be
-    tables (``.csv``), as on Kaggle.
+    The file has the number of pictures and the forty names of attributes. A line for each picture
+    has its name, and 1 or -1 for each attribute. ``list_eval_partition.txt`` assigns pictures to
+    parts. Files may also be in the published folders ``Anno``, ``Eval`` and ``Img``, or be tables
+    (``.csv``), as on Kaggle.
     """
 
     name = "celeba"
@@ -178,7 +178,7 @@ class CelebADataset(PeopleDataset):
                 yield Label(f"{folder}/{picture}", column, value, f"{path}, line {number}")
 
     def _parts(self) -> Mapping[str, str] | None:
-        """Parts by picture; None if all parts are read."""
+        """Parts by picture, or None if all parts are read."""
         if self.part == "all":
             return None
         path = self.existing(_PARTITION)[0]
@@ -195,7 +195,7 @@ class CelebADataset(PeopleDataset):
 
 
 def _values_of_table(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
-    """Line, picture and value of one column of a table."""
+    """The line, the picture and the value in one column of a table."""
     rows = open_rows(path, what=_WHAT_CELEBA)
     rows.require("image_id", column)
     for number, row in rows.items:
@@ -203,7 +203,7 @@ def _values_of_table(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
-    """Line, picture and value of one attribute, from a list in the published form."""
+    """The line, the picture and the value of one attribute, from a list in the published form."""
     lines = _lines(path)
     header, names = next(lines, (1, [])), next(lines, (2, []))[1]
     if column not in names:
@@ -222,7 +222,7 @@ def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of each line; blanks separate cells."""
+    """The number and the cells of each line, where blanks separate cells."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             yield number, decode(line, path, "a file of CelebA", number).split()
@@ -273,10 +273,10 @@ _OLDEST = 116
 
 
 class UTKFaceDataset(PeopleDataset):
-    """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned pictures ``.jpg.chip.jpg``.
+    """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, or ``.jpg.chip.jpg`` if aligned.
 
-    Pictures may be in subfolders of ``root``. A few published names lack a field: these files are
-    skipped, and a note gives their number. Ages become FairFace's ranges.
+    Pictures may be in subfolders of ``root``. A few published names lack a field. Files without a
+    field are skipped, and a note says how many they are. Ages become FairFace's ranges.
     """
 
     name = "utkface"

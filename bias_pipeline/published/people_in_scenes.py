@@ -1,13 +1,14 @@
-"""Data sets that label people in scenes, most of them in boxes.
+"""Reads data sets that label people in scenes, most of them in boxes.
 
-``dataset=facet``, with annotators' votes: Gustafson et al., FACET: Fairness in Computer Vision
-Evaluation Benchmark (ICCV 2023). ``dataset=miap``, every person of many Open Images: Schumann et
-al., A Step Toward More Inclusive People Annotations for Fairness (AIES 2021). ``dataset=phase``,
-pictures of Google's Conceptual Captions, labelled by crowd workers: Garcia, Hirota, Wu and
-Nakashima, Uncurated Image-Text Datasets: Shedding Light on Demographic Bias (CVPR 2023).
-``dataset=visogender``, people at work: Hall et al., VisoGender: A dataset for benchmarking gender
-bias in image-text pronoun resolution (NeurIPS 2023). ``dataset=pata``, by race, gender and age:
-Seth, Hemani and Agarwal, DeAR: Debiasing Vision-Language Models (CVPR 2023).
+``dataset=facet`` has annotators' votes. Source: Gustafson et al., FACET: Fairness in Computer
+Vision Evaluation Benchmark (ICCV 2023). ``dataset=miap`` labels every person in many Open Images.
+Source: Schumann et al., A Step Toward More Inclusive People Annotations for Fairness (AIES 2021).
+``dataset=phase`` has pictures of Google's Conceptual Captions that crowd workers labelled. Source:
+Garcia, Hirota, Wu and Nakashima, Uncurated Image-Text Datasets: Shedding Light on Demographic Bias
+(CVPR 2023). ``dataset=visogender`` has people at work. Source: Hall et al., VisoGender: A dataset
+for benchmarking gender bias in image-text pronoun resolution (NeurIPS 2023). ``dataset=pata`` has
+people by race, gender and age. Source: Seth, Hemani and Agarwal, DeAR: Debiasing Vision-Language
+Models (CVPR 2023).
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _SIDES = ("x", "y", "width", "height")
 
 
 class FACETDataset(PeopleDataset):
-    """``annotations.csv`` beside the folders ``imgs_1`` to ``imgs_3``.
+    """The file ``annotations.csv`` beside the folders ``imgs_1`` to ``imgs_3``.
 
-    A line is a person. ``gender_presentation_masc`` and the like count votes: the label is the
-    option with most votes, or ``disagreement`` for a tie. Public loaders use these column names;
-    the file itself is not public.
+    Each line is about one person. ``gender_presentation_masc`` and similar columns count votes. The
+    label is the option with most votes, or ``disagreement`` for a tie. Public loaders use these
+    column names, but the file is not public.
     """
 
     name = "facet"
@@ -69,7 +70,7 @@ class FACETDataset(PeopleDataset):
             )
 
     def _places(self) -> dict[str, str]:
-        """Paths by picture name; pictures lie in several folders."""
+        """The path of each picture by its name; pictures are in several folders."""
         folders = sorted(path for path in self.root.glob("imgs_*") if path.is_dir())
         if not folders and self.strict:
             raise ResourceError(
@@ -84,7 +85,7 @@ class FACETDataset(PeopleDataset):
 
 
 def most_voted(votes: Mapping[str, int]) -> str:
-    """The option with most votes: ``disagreement`` if there is a tie, ``na`` without votes.
+    """The option with most votes, ``disagreement`` for a tie, or ``na`` without votes.
 
     Example:
         >>> [most_voted({"masc": n, "fem": 1}) for n in (2, 1)], most_voted({"masc": 0, "na": 0})
@@ -115,10 +116,11 @@ _WHAT = "MIAP's boxes"
 
 
 class MIAPDataset(PeopleDataset):
-    """``open_images_extended_miap_boxes_{train,val,test}.csv`` beside Open Images' folders.
+    """The files ``open_images_extended_miap_boxes_{train,val,test}.csv`` beside the pictures.
 
-    A box is a person; boxes of groups (``IsGroupOf``) and of pictures of people (``IsDepictionOf``)
-    are skipped and counted. Presentation is annotators' perception, not identity.
+    A box has one person. Boxes of groups (``IsGroupOf``) and of pictures of people
+    (``IsDepictionOf``) are skipped and counted. Presentation is what annotators perceived, not
+    identity.
     """
 
     name = "miap"
@@ -172,11 +174,11 @@ _PERSON = re.compile(r"person\d+")
 
 
 class PHASEDataset(PeopleDataset):
-    """``phase_gcc_{train,val}_all_20221101.json``; if it is absent, the file of ``regions``.
+    """The files ``phase_gcc_{train,val}_all_20221101.json``, or else the file of ``regions``.
 
-    A picture has a caption, which is not read, and people in boxes, with every worker's answers.
-    The label is the most frequent answer, or ``disagreement`` if there is a tie. The file of
-    regions already has one label for each person. Pictures are in ``images``.
+    A picture has a caption, which is not read, and people in boxes with the answers of every
+    worker. The label is the most frequent answer, or ``disagreement`` if there is a tie. The file
+    of regions already has one label for each person. Pictures are in ``images``.
     """
 
     name = "phase"
@@ -226,10 +228,10 @@ _GENDER, _OLDER = "Occupation_perceived_gender", "Occupation_Gender"
 class VisoGenderDataset(PeopleDataset):
     """The tables ``*.tsv`` of an occupation with an object (OO) or with a participant (OP).
 
-    The tables are in the folder, or in its folders ``OO`` and ``OP``, as published. Labels are of
-    the person who has the occupation. The tables have URLs and no files: the picture of the line
-    with ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside
-    the table. Lines without a URL or a gender are skipped and counted.
+    The tables are in the folder, or in its published folders ``OO`` and ``OP``. Labels describe the
+    person who has the occupation. The tables have URLs and no files. The picture of the line with
+    ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside the
+    table. Lines without a URL or a gender are skipped and counted.
     """
 
     name = "visogender"
@@ -257,7 +259,7 @@ class VisoGenderDataset(PeopleDataset):
             notes.append(inflect(passed, "lines without a perceived gender are skipped"))
 
     def _files(self) -> list[Path]:
-        """Tables of people; tables of labour statistics beside them have no ``IDX``."""
+        """The tables of people; tables of labour statistics in the folder have no ``IDX``."""
         paths = [*sorted(self.root.glob("*.tsv")), *sorted(self.root.glob("O[OP]/*.tsv"))]
         tables = [path for path in paths if open_rows(path, what="a table").has("IDX")]
         if paths and not tables:
@@ -282,12 +284,12 @@ _FILE = "pata_fairness.files.lst"
 
 
 class PATADataset(PeopleDataset):
-    """``pata_fairness.files.lst``, lines of ``scene_race_gender_age|url``.
+    """The file ``pata_fairness.files.lst``, with lines of ``scene_race_gender_age|url``.
 
-    Names of scenes have underscores, too (``gun_range``), so lines are split from the right. Splits
-    from the left misread 415 of 4,934 lines. The list has URLs and no files: the picture of line 7
-    is expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be
-    needed.
+    Names of scenes also contain underscores (``gun_range``), so lines are split from the right.
+    Splits from the left misread 415 of 4,934 lines. The list has URLs and no files. The picture of
+    line 7 is expected as ``images/7.jpg`` (ours). Since some URLs are dead,
+    ``dataset.strict=false`` may be needed.
     """
 
     name = "pata"

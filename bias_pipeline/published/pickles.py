@@ -1,8 +1,8 @@
 """Reads users' pickles without trusting them.
 
-A pickle is a program. Here a pickle may build plain data and nothing else, since every look-up of a
-class or function is refused before any call. A separate process with little memory and time reads
-the pickle and returns JSON. Even a hijacked process could only send other JSON.
+A pickle is a program. Here a pickle may build only plain data, since every look-up of a class or
+function is refused before any call. A separate process with little memory and time reads the pickle
+and returns JSON. Even a hijacked process could only send other JSON.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DEFAULT_LIMITS = UnpicklingLimits()
 def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> object:
     """Read plain data from a pickle of any protocol.
 
-    Tuples come back as lists, half surrogate pairs as U+FFFD. The function may be called from any
+    Tuples become lists, and half surrogate pairs become U+FFFD. The function may be called from any
     thread.
 
     Example:
@@ -116,7 +116,7 @@ class _Reader:
         child.kill()
 
     def _read(self, pipe: IO[bytes] | None) -> bytearray:
-        """Read to the end, but never more than the limit, since the child is not trusted."""
+        """Read to the end, but never more than the limit, because the child is not trusted."""
         answer = bytearray()
         while pipe is not None and (block := pipe.read(1 << 20)):
             answer += block

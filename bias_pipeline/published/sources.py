@@ -1,7 +1,8 @@
-"""Where to get the published files of each data set.
+"""Says where to get the published files of each data set.
 
-Freely available files with a known checksum can be downloaded from their makers' addresses. Labels
-of people require a form with terms; the printed steps say how to get them and where to put them.
+Files that are free and have a known checksum can be downloaded from their makers' addresses. Labels
+of people require a form with terms. The printed steps say how to get the labels and where to put
+them.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _fetch(archive: Archive, place: Path) -> None:
 def _chunks(answer: HTTPResponse, size: int) -> Iterator[bytes]:
     """The chunks of an answer.
 
-    Reading stops soon after the expected size, since a server may never end.
+    Reading stops soon after the expected size, since a server might never stop sending.
     """
     left = size + _CHUNK
     while left > 0 and (chunk := answer.read(_CHUNK)):

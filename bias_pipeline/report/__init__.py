@@ -1,1 +1,1 @@
-"""Reports: tables on the screen, an HTML page, files for a paper."""
+"""Makes reports: tables on the screen, an HTML page, files for a paper."""

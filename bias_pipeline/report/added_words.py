@@ -1,4 +1,4 @@
-"""Words that a captioner says of persons more often than annotators do, by group."""
+"""Finds words that a captioner uses for persons more often than annotators do, by group."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class AddedWord:
 
     @property
     def excess(self) -> float:
-        """How much more often the captioner says the word than annotators do."""
+        """How much more often the captioner uses the word than annotators do."""
         return self.model - self.human
 
 
 def added_words(corpus: Corpus, attribute: Attribute, table: ConceptTable) -> list[AddedWord]:
-    """Words that the captioner says beyond chance more often than annotators; most added first."""
+    """Words that the captioner uses beyond chance more often than annotators; most added first."""
     grouping = corpus.groupings[attribute.name]
     sides = [corpus.side(side) for side in SIDES]
     numbers = [np.bincount(captions.image_rows, minlength=len(corpus)) for captions in sides]
@@ -63,7 +63,7 @@ _Column = tuple[str, int]  # a spelling and the number of its concept
 def _columns(
     descriptions: Sequence[Descriptions], left_out: frozenset[str], concepts: Sequence[str]
 ) -> list[_Column]:
-    """The spellings of the captioner's captions that may be listed as added words."""
+    """The spellings in the captioner's captions that may be listed as added words."""
     model = descriptions[0]
     pairs = zip(model.words, model.concept_of.tolist(), strict=True)
     return [(word, concept) for word, concept in pairs if concepts[concept] not in left_out]
@@ -100,7 +100,7 @@ def _words_of_group(
     columns: Sequence[_Column],
     table: ConceptTable,
 ) -> Iterator[AddedWord]:
-    """The added words of one group, from the spellings' shares in its images."""
+    """The added words of one group, computed from the spellings' shares in its images."""
     n_images = model.shape[0]
     mentions = np.bincount(model.indices, minlength=len(columns))
     difference = (model - human).tocsc()

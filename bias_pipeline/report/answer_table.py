@@ -1,4 +1,4 @@
-"""The answers as tables: a line for each question, or a line for each captioner."""
+"""Tables of answers, with a line for each question or for each captioner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TONES = {"yes": "worse"}
 def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
     """A table of the answers on one attribute, with the images of each number.
 
-    ``made`` is the text of :func:`how_made`, which ends the caption.
+    ``made`` is the text of :func:`how_made`, with which the caption ends.
     """
     groups = list(dict.fromkeys(name for answer in answers for name in answer.by_group))
     head = ["question", "answer", "number", "value", "annotators", *groups, "images", "coverage"]
@@ -43,7 +43,7 @@ def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
 
 
 def value_cell(answer: Answer) -> NumberCell | None:
-    """The deciding number with its interval; None without a number."""
+    """The number that decides, with its interval, or None if there is no number."""
     if math.isnan(answer.value):
         return None
     ends = (answer.ci_low, answer.ci_high)
@@ -62,7 +62,7 @@ def _group(answer: Answer, name: str) -> NumberCell | None:
 
 
 def numbers_tables(verdict: Verdict, answers: Sequence[Answer]) -> Iterator[Table]:
-    """For each question, a table of all numbers on it; the deciding number is first."""
+    """A table of all numbers on each question; the number that decides comes first."""
     head = ["number", "use", "value", "annotators", "p", "images", "coverage"]
     for answer in answers:
         findings = verdict.findings_on(stored_question(answer.question), answer.attribute)
@@ -103,9 +103,9 @@ def _line(use: str, finding: Finding) -> list[Cell]:
 def captioners_table(
     answers: Mapping[str, Sequence[Answer]], unsure: Collection[str], made: str = ""
 ) -> Table:
-    """The deciding number of each captioner on each question that has a number.
+    """Each captioner's number for each question that has a number.
 
-    For captioners in ``unsure`` it is unknown whether they learnt from captions of the data set.
+    ``unsure`` has the captioners that may or may not have learnt from captions of the data set.
     """
     questions = dict.fromkeys(
         question_text(answer.question, answer.attribute)
@@ -128,7 +128,7 @@ def _caption(title: str, made: str) -> str:
 
 
 def how_made(results: Sequence[Result]) -> str:
-    """A text for a table's caption: seeds, splits, attackers and corrections of its numbers."""
+    """A text for a table's caption: seeds, splits, attackers and corrections behind its numbers."""
     attacked = [result for result in results if result.facts.attackers]
     texts = ["Intervals of 95 % over images" + (", attackers and splits" if attacked else "")]
     if attacked:

@@ -1,8 +1,8 @@
-"""Answers in words: a screen of an audit, its headline, and the notes below it.
+"""Puts answers into words: a screen of an audit, its headline, and the notes below it.
 
-A Yes stands in the headline only if it remains a Yes after a correction for all questions and
-attributes (Holm). If no bias was found, the headline says how much bias is still possible, on which
-questions, and how many of the captioner's words could not be compared.
+The headline contains a Yes only if it is still a Yes after a correction for all questions and
+attributes (Holm). If no bias was found, the headline says how much bias is still possible and on
+which questions. The headline also says how many of the captioner's words could not be compared.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _WORDS = {"yes": "Yes", "no": "No", "cannot_tell": "Cannot tell", "not_tested": 
 
 
 def question_text(question: str, attribute: str) -> str:
-    """A question as the screen words it."""
+    """A question in the words of the screen."""
     stored = stored_question(question)
     text = PANELS["directions"] if stored == "tasks" else PANELS.get(stored)
     return (text or QUESTIONS[stored]).format(attribute=attribute)
 
 
 def answer_lines(answer: Answer) -> list[str]:
-    """Lines with the answer, its number, the groups' values, and what part of captions counts."""
+    """Lines with the answer, its number, the groups' values, and which part of captions counts."""
     named = ", ".join(answer.named[:_MOST_NAMED])
     if len(answer.named) > _MOST_NAMED:
         named += f" and {len(answer.named) - _MOST_NAMED} more"
@@ -68,7 +68,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def deciding_number(answer: Answer) -> str:
-    """The deciding number, its interval, and the annotators' number; empty if no number decides."""
+    """The number that decides, its interval, and the annotators' number; may be empty."""
     if math.isnan(answer.value):
         return ""
     if answer.question == "declining":
@@ -84,19 +84,19 @@ def deciding_number(answer: Answer) -> str:
 
 
 def others_of(answer: Answer) -> str:
-    """Whose number stands beside the model's number: ``labels`` or ``annotators``."""
+    """What the model's number is compared with: ``labels`` or ``annotators``."""
     return "labels" if answer.question == "mentions" else "annotators"
 
 
 def interval(answer: Answer) -> str:
-    """The interval as text, as it stands behind a value; empty without an interval."""
+    """The interval as text for the place behind a value; empty without an interval."""
     if math.isnan(answer.ci_low):
         return ""
     return f" [{value_text(answer, answer.ci_low)}, {value_text(answer, answer.ci_high)}]"
 
 
 def name_of_number(answer: Answer) -> str:
-    """The metric of the deciding number, with its direction; empty without a number."""
+    """The metric of the number that decides, with its direction; empty without a number."""
     name = metric_name(answer.metric, answer.attribute)
     return " ".join(filter(None, [name, ARROWS.get(direction_of(answer.part), "")]))
 
@@ -110,17 +110,17 @@ def _groups(answer: Answer) -> str:
 
 
 def value_text(answer: Answer, value: float) -> str:
-    """A value of an answer as text; a fraction is shown in per cent."""
+    """A value of an answer as text, in which fractions are in per cent."""
     return NumberCell.in_unit(answer.unit, value).text
 
 
 def rate(answer: Answer, value: float) -> str:
-    """A value of an answer as text; a fraction gets a per cent sign."""
+    """A value of an answer as text, in which fractions have a per cent sign."""
     return value_text(answer, value) + " %" * (answer.unit == "fraction")
 
 
 def amount(answer: Answer, value: float) -> str:
-    """A value of an answer with the unit of a difference."""
+    """A value of an answer, with the unit for differences."""
     unit = {"fraction": " points", "nat": " nat", "bits": " bits"}.get(answer.unit, "")
     return f"{value_text(answer, value)}{unit}"
 
@@ -192,7 +192,7 @@ def headline(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def _bias_clause(answer: Answer) -> str:
-    """A clause on what the captioner does, by how much, and to whom."""
+    """A clause that says what the captioner does, how much, and to whom."""
     question = stored_question(answer.question)
     clause = clause_of(question, 0, answer.attribute, answer.metric)
     parts = [*answer.details[:_MOST]]
@@ -208,7 +208,7 @@ def _bias_clause(answer: Answer) -> str:
 
 
 def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
-    """A sentence on a Yes that may be chance among many questions, or is about few words."""
+    """A sentence on a Yes that may be chance among many questions, or that is about few words."""
     key = (stored_question(answer.question), answer.attribute)
     p_value = verdict.overall.get(key, math.nan)
     clause = _bias_clause(answer)
@@ -221,7 +221,7 @@ def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:
 
 
 def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """Sentences on how much bias is possible, and what was not tested or explained."""
+    """Sentences on how much bias is possible, and on what was not tested or not explained."""
     attribute = answers[0].attribute
     differing = [
         sentence
@@ -252,7 +252,7 @@ def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
 
 
 def _possible(searched: Sequence[Answer]) -> str:
-    """A sentence on how much bias the widest interval allows, and where no bias was found."""
+    """A sentence on the bias that the widest interval allows, and where no bias was found."""
     widest = max(searched, key=lambda answer: answer.at_most)
     most = amount(widest, max(widest.at_most, 0.0))
     where = join_words(_noun(answer) for answer in searched)
@@ -269,7 +269,7 @@ def _noun(answer: Answer) -> str:
 
 
 def _share_not_compared(verdict: Verdict, attribute: str) -> str:
-    """A clause on the share of words that was not compared; empty if unknown or too small."""
+    """A clause on the share of words that was not compared; empty if it is unknown or too small."""
     share = 1 - verdict.covered.get(attribute, math.nan)
     if not share >= _SHOWN:
         return ""
@@ -298,7 +298,7 @@ _NEEDS: Mapping[str, str] = {
 
 
 def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """Sentences on one attribute: missing data, when a Yes is wrong, and further numbers."""
+    """Sentences on one attribute: missing data, reasons for a wrong Yes, and further numbers."""
     attribute = answers[0].attribute
     lines = []
     for answer in answers:
@@ -342,12 +342,12 @@ def what_is_needed(verdict: Verdict, answer: Answer) -> str:
 
 
 def _is_answer(finding: Finding) -> bool:
-    """Whether the finding's doubt is already shown as the answer."""
+    """Whether the answer already shows the doubt of the finding."""
     return finding.answered is not None or finding.doubt == f"it {finding.withheld}"
 
 
 def _comparison_text(finding: Finding) -> str:
-    """The number that is compared with the no-bias value, as answers show numbers."""
+    """The number that is compared with the no-bias value, in the form of answers."""
     people = finding.people
     beside = "" if math.isnan(people) else f", annotators {_number_text(people, finding)}"
     value = NumberCell.of_row(finding.compared).text
@@ -355,7 +355,7 @@ def _comparison_text(finding: Finding) -> str:
 
 
 def not_used(findings: Iterable[Finding]) -> list[str]:
-    """A line for each reason not to use a number, with the numbers that it concerns."""
+    """A line for each reason not to use a number, with the numbers to which it applies."""
     doubted: dict[str, list[Finding]] = {}
     for finding in findings:
         doubted.setdefault(finding.doubt, []).append(finding)
@@ -376,7 +376,7 @@ _NAMED = 4  # how many headlines the sentence names
 def noise_sentences(results: Sequence[Result]) -> list[str]:
     """A sentence for each attribute whose label noise was tested.
 
-    The sentence names the headlines that would leave their interval; the largest change is first.
+    The sentence names the headlines that would leave their interval, with the largest change first.
     """
     by_attribute: dict[str, list[Result]] = {}
     for result in results:
@@ -422,5 +422,5 @@ def _amount(move: Row) -> str:
 
 
 def _wrong_shares(result: Result) -> Mapping[str, float]:
-    """The further share of wrong labels that was tested, by group; empty without such a test."""
+    """The additional share of wrong labels that was tested, by group; empty without such a test."""
     return mapping_in(result.facts.audit, NOISE, "wrong")

@@ -1,4 +1,4 @@
-"""The answer to each question about one attribute: one number, the same everywhere."""
+"""Answers each question about one attribute with one number, which is the same everywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITTEN = {"misgendering": "naming"}
 
 
 def stored_question(question: str) -> str:
-    """The name of a question in rows, found by the name that users read."""
+    """The name of a question in rows, looked up by the name that users read."""
     return next((name for name, written in WRITTEN.items() if written == question), question)
 
 
@@ -41,12 +41,12 @@ class Answer:
             excludes more than negligible bias.
         metric: with ``part`` and ``run_id``, names the row of the number; empty without a number.
         value: the tested number (with its interval): the difference from annotators if their number
-            is known. A fraction, not per cent; NaN without a number.
-        at_most: how far above no bias the interval ends; NaN if nothing is tested.
+            is known. A fraction, not per cent, or NaN without a number.
+        at_most: how far above no bias the interval ends, or NaN if nothing is tested.
         negligible: the largest bias that counts as no bias.
         annotators: the annotators' number; for ``mentions`` the labels' number.
         unit: the unit as in rows, such as ``fraction`` or ``nat``.
-        p_value: p of no bias, after Holm within the question; NaN if nothing is tested.
+        p_value: p of no bias, after Holm within the question, or NaN if nothing is tested.
         n_images: how many images the number is about.
         coverage: the share of these images among the images that the number might be about.
         by_group: the model's number with its interval, by group.
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is no Yes, and the interval says in points how much bias is possible."""
+        """Whether there is no Yes, and the interval shows in points how much bias is possible."""
         points = self.unit == "fraction" and not math.isnan(self.at_most)
         return points and self.answer in ("no", "cannot_tell")
 
@@ -105,7 +105,7 @@ class Answer:
 def answers_of(
     verdict: Verdict, attribute: str, skipped: Mapping[str, str] = MappingProxyType({})
 ) -> list[Answer]:
-    """An answer to every question, in the order of asking.
+    """An answer to every question, in the order in which questions are asked.
 
     ``skipped`` has the reason why a question's metrics did not run.
     """
@@ -159,7 +159,7 @@ def _answer_on(
 
 
 def _excess(finding: Finding) -> float:
-    """How far above no bias the interval ends; infinity if the interval is unknown."""
+    """How far the interval reaches above no bias, which is infinity if it is unknown."""
     excess = finding.compared.ci_high - finding.neutral
     return math.inf if math.isnan(excess) else excess
 
@@ -213,7 +213,7 @@ def _part_of_words(finding: Finding) -> str:
 def _unjudged_answers(
     verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
 ) -> Iterator[Answer]:
-    """The answers to a question that has numbers but no verdict, or why there is no number."""
+    """The answers to a question with numbers but no verdict, or why there is no number."""
     findings = verdict.findings_on(question, attribute)
     if not findings and question in skipped:
         yield Answer(attribute, question, "not_tested", reason=shorten_reason(skipped[question]))

@@ -1,7 +1,7 @@
-"""Baseline files: a captioner's results, with which later captioners are compared.
+"""Writes and reads baseline files: the results of a captioner for comparison with later captioners.
 
-A resample gives each image the same weight for every captioner, and splits depend only on images
-and seeds. So a paired test needs no captions of the earlier captioner, only its number under every
+A resample gives each image the same weight for every captioner. Splits depend only on images and
+seeds. So a paired test needs no captions of the earlier captioner, only its number under every
 resample. Images, labels, human captions, objects, settings, seeds and versions must be the same.
 """
 
@@ -49,7 +49,7 @@ def baseline_bytes(results: Sequence[Result], **further: object) -> bytes:
 
 
 def _reword(value: Any) -> Any:
-    """Plain data in which texts are reworded, as in the lines that commands print."""
+    """Plain data in which texts are reworded like the lines that commands print."""
     if isinstance(value, str):
         return reword(value)
     if isinstance(value, Mapping):
@@ -89,7 +89,7 @@ class Baseline:
     skipped: Mapping[str, str]  # cell, such as `metric=lic attribute=age`, to the reason
 
     def reason(self, metric: str, attribute: str) -> tuple[str, str] | None:
-        """The skipped cell of a metric and an attribute, and the reason; None if it has run."""
+        """The skipped cell of a metric and an attribute, and the reason, or None if it has run."""
         for cell, reason in self.skipped.items():
             settings = dict(word.partition("=")[::2] for word in cell.split())
             named = settings.get("metric"), settings.get("attribute", attribute)
@@ -140,7 +140,7 @@ def _unpack(packed: Mapping[str, Any]) -> Draws:
 def compare_to_baseline(
     results: Sequence[Result], baseline: Baseline
 ) -> tuple[list[Result], dict[str, str]]:
-    """The baseline's result for each result, and why other cells were skipped."""
+    """The baseline's result for each result, and the reasons why other cells were skipped."""
     names = {result.rows[0].captioner for result in results}
     matches: list[Result] = []
     skipped: dict[str, str] = {}
@@ -179,14 +179,14 @@ def _metric_and_attribute(result: Result) -> tuple[str, str]:
 
 
 def _differing(one: Result, two: Result) -> str:
-    """The kinds of facts that differ, so that two results cannot be paired; empty if none does."""
+    """The kinds of facts that differ and prevent a paired test; empty if none differs."""
     first, second = _comparable_facts(one), _comparable_facts(two)
     names = dict.fromkeys([*first, *second])  # versions differ in settings
     return ", ".join(n for n in names if first.get(n) is None or first[n] != second.get(n))
 
 
 def _comparable_facts(result: Result) -> dict[str, object]:
-    """The facts that must agree before resamples can be subtracted; None if unknown."""
+    """The facts that must agree before resamples can be subtracted, or None if they are unknown."""
     row = result.rows[0]
     settings = deciding(result.facts.config, row.dataset)
     assert isinstance(settings, dict)
@@ -207,7 +207,7 @@ def _json(value: object) -> str:
 
 
 def _rename(result: Result, names: set[str]) -> Result:
-    """The result, renamed if the new captioner has the same name."""
+    """The result, under another name if the new captioner has the same name."""
     captioner = result.rows[0].captioner
     name = f"{captioner} (baseline)" if captioner in names else captioner
     return replace(result, rows=[replace(row, captioner=name) for row in result.rows])

@@ -1,4 +1,4 @@
-"""A row of the benchmark: six numbers of one captioner on a fixed list of images."""
+"""A row of the benchmark, with six numbers of one captioner on a fixed list of images."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def listed_images() -> list[str]:
 def labels_digest(labels: Mapping[str, str], label_map: LabelMap, images: Iterable[str]) -> str:
     """A digest of the labels of all images that are labelled with a group or as unsure.
 
-    ``labels`` has the label of each image as the file writes it.
+    ``labels`` has the label of each image in the spelling of the file.
     """
     sha = hashlib.sha256()
     for image in sorted(images, key=id_key):
@@ -110,7 +110,7 @@ class BenchmarkNumber:
 
 @dataclass(frozen=True)
 class BenchmarkRow:
-    """One captioner's numbers, and all that decides whether two rows may stand in one table."""
+    """One captioner's numbers, and the facts that decide whether two rows may be in one table."""
 
     captioner: str = ""
     version: int = VERSION
@@ -132,7 +132,7 @@ class BenchmarkRow:
 
     @property
     def reservations(self) -> str:
-        """Which numbers are absent, why, and which numbers rest on too few captioned images."""
+        """Absent numbers with reasons, and numbers that rest on too few captions."""
         absent: dict[str, list[str]] = {}
         fewer: dict[str, list[str]] = {}
         for question, one in self.numbers.items():
@@ -150,7 +150,7 @@ class BenchmarkRow:
         return seal(content, within="row")
 
     def as_markdown(self) -> str:
-        """The card: the numbers, and what they rest on."""
+        """A card with the numbers and the facts behind them."""
         lines: list[list[Cell]] = [
             [
                 question,
@@ -210,7 +210,7 @@ def read_row(path: Path) -> BenchmarkRow:
 
 
 def table_of(rows: Sequence[BenchmarkRow]) -> Table:
-    """A table of rows; rows are refused unless all were made in the same way."""
+    """A table of rows, which must all be made in the same way."""
     first = rows[0]
     for row in rows[1:]:
         _check_alike(first, row)

@@ -1,8 +1,8 @@
-"""Pairs of captions by one model for raters: both pictures show one scene, with different groups.
+"""Makes pairs of captions for raters: one model, one scene in both pictures, different groups.
 
 The pictures of a pair have the same objects (if objects are known) and the most similar words of
-annotators. Hashes of image ids decide which pictures are drawn and which caption stands first; each
-group stands first in half of the pairs.
+annotators. Hashes of image ids decide which pictures are drawn and which caption comes first. Each
+group comes first in half of the pairs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Z = 1.96
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions by one model; A stands first or above the other."""
+    """Two captions by one model; A is first or above B."""
 
     pair: str
     attribute: str
@@ -59,7 +59,7 @@ def caption_pairs(
     groups: Sequence[str] = (),
     most: int = PAIRS,
 ) -> list[CaptionPair]:
-    """At most ``most`` pairs of a corpus; fewer if fewer pictures show the same scene."""
+    """At most ``most`` pairs of a corpus; fewer if too few pictures show the same scene."""
     if not len(corpus.human) and corpus.objects is None:
         raise NotApplicableError(
             f"dataset {corpus.dataset!r}: annotators' captions or objects must show which "
@@ -95,7 +95,7 @@ def _two_groups(names: Sequence[str], groups: Sequence[str], attribute: str) -> 
 
 
 def _usable(corpus: Corpus, members: BoolArray) -> BoolArray:
-    """The images of a group that have the captions that pairs need."""
+    """The images of a group with all the captions that pairs need."""
     captioned = np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0
     if len(corpus.human):
         captioned &= np.bincount(corpus.human.image_rows, minlength=len(corpus)) > 0
@@ -105,10 +105,10 @@ def _usable(corpus: Corpus, members: BoolArray) -> BoolArray:
 def _matches(
     images: DescribedImages, sides: Sequence[IntArray], most: int
 ) -> Iterator[tuple[int, int, float]]:
-    """Pairs: the row of a picture of each group, and how similar the two pictures are.
+    """Pairs of a picture of each group, as rows, with the similarity of the two pictures.
 
-    A picture is in one pair at most. Pictures of the smaller group are drawn, and each is paired
-    with the most similar remaining picture of the other group.
+    A picture is in at most one pair. Pictures of the smaller group are drawn. Each drawn picture is
+    paired with the most similar remaining picture of the other group.
     """
     lengths = np.sqrt((images.features**2).sum(axis=1))
     unit = sparse.csr_array(
@@ -230,7 +230,7 @@ def _read_pair(rows: Rows, number: int, row: Mapping[str, Any]) -> CaptionPair:
 
 @dataclass(frozen=True)
 class PairAnswers:
-    """The raters' answers on the pairs of one captioner; "cannot tell" counts as no answer."""
+    """The raters' answers on one captioner's pairs; "cannot tell" counts as no answer."""
 
     groups: tuple[str, str]
     pairs: Sequence[CaptionPair]  # pairs with an answer
@@ -240,36 +240,36 @@ class PairAnswers:
 
     @property
     def treated_differently(self) -> Interval:
-        """How often raters say that one caption treats its person differently."""
+        """How often raters say that captions treat the two persons differently."""
         return _mean(self.differ)
 
     def of_group(self, number: int) -> Interval:
-        """How often raters choose the caption of a group."""
+        """How often raters choose the caption about a group."""
         return _mean(self.chosen[:, number])
 
     @property
     def leaning(self) -> Interval:
-        """How much more often raters choose the caption of the second group than of the first."""
+        """How much more often raters choose the second group's caption than the first group's."""
         return _mean(self.chosen[:, 1] - self.chosen[:, 0])
 
     @property
     def by_place(self) -> Interval:
-        """How much more often raters choose A than B.
+        """How much more often raters choose caption A than caption B.
 
-        Only a preference for a place can cause this.
+        Only a preference for a position can cause this difference.
         """
         return _mean(self.first)
 
     @property
     def with_concepts(self) -> Estimate:
-        """Correlation of how often raters see a difference with the number of unshared concepts."""
+        """The correlation of how often raters see a difference with the unshared concepts."""
         return pearson(self.differ.tolist(), [float(pair.concepts) for pair in self.pairs])
 
 
 def pair_answers(
     pairs: Sequence[CaptionPair], ballots: Mapping[str, Sequence[str]]
 ) -> PairAnswers | None:
-    """The raters' answers on pairs; None if no rater could tell anything."""
+    """The raters' answers about pairs, or None if no rater could tell anything."""
     counts = {
         pair.pair: [ballots.get(pair.pair, ()).count(answer) for answer in (FIRST, SECOND, ALIKE)]
         for pair in pairs

@@ -1,6 +1,6 @@
-"""The first screen of a report: a card for each question that has a number.
+"""The first screen of a report, with a card for each question that has a number.
 
-Positions are shares of a bar's width, so a page draws bars without a script and text stays text.
+Positions are shares of a bar's width. So a page draws bars without a script, and text stays text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_DETAILS = 5  # how many concepts or objects a card lists
 
 @dataclass(frozen=True)
 class Bar:
-    """A number with its interval, as shares of the width in per cent."""
+    """A number with its interval, both as shares of the width in per cent."""
 
     name: str  # the group, or whose number the bar is
     text: str  # the value with its interval
@@ -85,7 +85,7 @@ def cards(
 
 
 def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
-    """A line for each question that was not tested; it says what a test needs."""
+    """A line for each question that was not tested, with the data that a test needs."""
     lines = []
     for answer in answers:
         missing = what_is_needed(verdict, answer)

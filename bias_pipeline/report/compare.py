@@ -1,7 +1,7 @@
-"""Leaderboards of headlines, with a paired test of every two captioners.
+"""Makes leaderboards of headlines, with a paired test of every two captioners.
 
-If there are more than :data:`ALL_PAIRS` captioners, each is tested only against the fairest: tests
-of every pair would take minutes, and Holm's correction would leave little power.
+If there are more than :data:`ALL_PAIRS` captioners, each is tested only against the fairest
+captioner. Tests of every pair would take minutes, and Holm's correction would leave little power.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALL_PAIRS = 30  # with more captioners, not every pair is tested
 
 @dataclass(frozen=True)
 class Rank:
-    """A captioner's place on a leaderboard."""
+    """The place of a captioner on a leaderboard."""
 
     row: Row  # its headline
     # The ranked number: the headline if lower is fairer, its negative if higher is better, else the
@@ -42,7 +42,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Captioners ranked by one headline of one metric, under equal settings."""
+    """Captioners, ranked by one headline of one metric under equal settings."""
 
     metric: str  # its name
     part: str  # the headline
@@ -52,7 +52,7 @@ class Leaderboard:
 
     @property
     def against_first(self) -> bool:
-        """Whether each captioner was tested only against the first."""
+        """Whether each captioner was tested only against the first captioner."""
         return len(self.ranks) > ALL_PAIRS
 
 
@@ -103,10 +103,10 @@ def _leaderboard(
 
 
 def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str]:
-    """The significance letters of each captioner.
+    """The letters of each captioner, which show significant differences.
 
-    If there are many captioners, each was tested only against the first; otherwise every pair was
-    tested.
+    If there are many captioners, each was tested only against the first captioner. Otherwise every
+    pair was tested.
     """
     first, *others = order
     if len(order) > ALL_PAIRS:

@@ -1,4 +1,4 @@
-"""Screens of ``compare``: a row for each question of an audit, or leaderboards."""
+"""Makes the screens of ``compare``: a row for each question of an audit, or leaderboards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bias_pipeline.results.rows import Result
 
 @dataclass(frozen=True)
 class ComparedQuestion:
-    """One question about one attribute, by the number that decides it."""
+    """The comparison on one question about one attribute, by the number that decides."""
 
     question: str  # its name in answers, such as `naming`
     decision: Decision
@@ -43,7 +43,7 @@ class ComparedQuestion:
         return "cannot tell" if decision.margin is None else "not worse"
 
     def line(self) -> dict[str, object]:
-        """The row as plain data, with the names of fields in answers."""
+        """The row as plain data; its fields have the names of fields in answers."""
         decision = self.decision
         return {
             "attribute": decision.attribute,
@@ -66,7 +66,7 @@ class ComparedQuestion:
 
     @property
     def verdict(self) -> str:
-        """How captioner A compares with B, in words; empty if the question can have no answer."""
+        """A phrase on how captioner A compares with B; empty if there can be no answer."""
         if not self.has_answer:
             return ""
         return "Cannot tell" if self.result == "cannot tell" else f"A is {self.result}"
@@ -84,9 +84,9 @@ class ComparedQuestion:
 
     @property
     def numbers(self) -> str:
-        """Both captioners' numbers, and their difference with interval and p after Holm.
+        """Both captioners' numbers, and their difference with its interval and its p after Holm.
 
-        A number that may be biased in both directions from its no-bias value is shown as its
+        If a number may be biased in both directions from its no-bias value, the row shows its
         distance from this value.
         """
         decision, difference = self.decision, self.decision.difference
@@ -113,7 +113,8 @@ def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
 
     The row has the number that decides the first captioner's audit.
 
-    Another number is taken if the first captioner is worse by it, or if it alone can be compared.
+    The row has another number if the first captioner is worse by it, or if only this number can be
+    compared.
     """
     deciding = _deciding(comparison.results)
     families: dict[tuple[str, str, str], list[Decision]] = {}
@@ -158,7 +159,7 @@ def _order(deciding: Sequence[_Number], decision: Decision) -> tuple[bool, bool,
 
 
 def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "undecided"]:
-    """The outcome of a gate on these questions; questions in doubt do not count."""
+    """The outcome of a gate on these questions, without questions in doubt."""
     decided = [row for row in rows if not row.decision.doubts]
     outcomes = {row.decision.outcome for row in decided}
     if "worse" in outcomes:
@@ -167,7 +168,7 @@ def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "
 
 
 def compared_screen(rows: Sequence[ComparedQuestion]) -> list[str]:
-    """Lines on the questions about one attribute: how A compares with B, then the reason."""
+    """Lines on the questions about one attribute: how A compares with B, and the reason."""
     decision = rows[0].decision
     lines = [*fold(f"{decision.attribute}: A {decision.first}, B {decision.other}"), ""]
     for row in rows:
@@ -178,7 +179,7 @@ def compared_screen(rows: Sequence[ComparedQuestion]) -> list[str]:
 
 
 def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:
-    """Print each leaderboard, then the decisions on the first captioner."""
+    """Print each leaderboard, and then the decisions on the first captioner."""
     several = len({decision.attribute for decision in decisions}) > 1
     for leaderboard in leaderboards:
         of = f"({leaderboard.ranks[0].row.attribute})" if several else ""

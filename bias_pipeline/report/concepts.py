@@ -1,4 +1,4 @@
-"""The report's sections on queries: which groups each query retrieves, with pictures."""
+"""The report's sections on queries, with the groups and pictures that each query retrieves."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _section(
     grid: Grid | None,
     text: str,
 ) -> Section:
-    """The section on a run's queries: which groups they retrieve, with pictures and a text."""
+    """The section on the queries of a run: the groups they retrieve, with pictures and a text."""
     title = _title(result)
     explanation = (
         "Which groups each query retrieves, the most unequal first. Intervals resample images; a "
@@ -94,7 +94,7 @@ def _section(
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
-    """A text on the grid of pictures and the terms of its pictures, or on why there is no grid."""
+    """A text on the grid of pictures and their terms, or on why there is no grid."""
     terms = result.facts.audit.get("shown_under")
     if grid is not None:
         return (
@@ -111,7 +111,7 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
 
 
 def _figure(title: str, lines: Sequence[Line], groups: Sequence[str]) -> Plot:
-    """A figure of groups' shares in the pictures of the least and the most equal queries."""
+    """A figure of groups' shares in the pictures of the least and the most balanced queries."""
     shown = list(lines) if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
     query_bars = [
         FigureBar(line["concept"], [float(line[_SHARE + group]) for group in groups])
@@ -144,7 +144,7 @@ def _table(lines: Sequence[Line], groups: Sequence[str]) -> Table:
 
 
 def _too_many(line: Line) -> str:
-    """The group that is retrieved more often than by chance, and by how many points."""
+    """The group that is retrieved more often than by chance, and the difference in points."""
     if not _value(line["p_holm"]) < _ALPHA:
         return ""
     return f"{line['over_represented']} {100 * _value(line['excess']):+.0f}"
@@ -156,5 +156,5 @@ def _fairness(line: Line) -> NumberCell:
 
 
 def _value(cell: str) -> float:
-    """A number of a table; NaN for an empty cell."""
+    """A number of a table, or NaN for an empty cell."""
     return float(cell) if cell else math.nan

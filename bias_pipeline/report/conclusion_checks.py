@@ -28,7 +28,7 @@ NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 @dataclass(frozen=True)
 class Limits:
-    """How much data a number needs, and how similar captions must be; we chose the values."""
+    """Limits on the data that a number needs, and on the similarity of captions; we chose them."""
 
     coverage: float = COVERAGE  # the share of its images that a number must use
     # The share of captions that must name a group, if a number uses only such captions
@@ -54,9 +54,9 @@ LIMITS = Limits()
 
 
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
-    """For each headline, the part that may decide; empty for results of earlier versions.
+    """The part that may decide, for each headline; empty for results of earlier versions.
 
-    At equal style, a part whose rule is ``matched`` changes with no trait of style. If every result
+    At equal style, a part with a ``matched`` rule changes with no trait of style. If every result
     has the part ``matched:beyond``, this part decides.
     """
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
@@ -76,7 +76,7 @@ def reach_of(result: Result, headline: str) -> float:
 
 
 def _matched_share(result: Result, headline: str, detail: str) -> float:
-    """The value of a headline's part ``matched:DETAIL``; NaN without this part."""
+    """The value of a headline's part ``matched:DETAIL``, or NaN without this part."""
     part = f"matched:{detail}"
     return _value_of(result, part if headline == SCORE else sibling_name(headline, part))
 
@@ -104,13 +104,13 @@ _UNITS = {
 
 
 def retained_in(result: Result, headline: str) -> float:
-    """The share of the captioner's words that an alignment kept; 1 if it removed no words."""
+    """The share of the captioner's words that stayed after an alignment; 1 if all stayed."""
     retained = _matched_share(result, headline, "retained")
     return 1.0 if math.isnan(retained) else retained
 
 
 def scored_part(result: Result, headline: str) -> str:
-    """The part of the captions that a headline is about, in words; empty for whole captions."""
+    """A phrase on the part of the captions that a headline is about; empty for whole captions."""
     retained = retained_in(result, headline)
     words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""
     unit = _UNITS[text_settings(result)["text.unit"]]
@@ -138,9 +138,9 @@ def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
 
 
 def much_longer(result: Result, limits: Limits = LIMITS) -> str:
-    """A sentence if captions are too long to be compared with human captions; else empty.
+    """A sentence if captions are too long for a comparison with human captions; else empty.
 
-    A short human caption mentions less of everything than a model's long caption.
+    A short human caption mentions less of everything than a long caption by a model.
     """
     longest = limits.longer
     if math.isfinite(_value_of(result, BEYOND)):
@@ -155,10 +155,10 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 
 
 def untestable_data(result: Result) -> str:
-    """Why a result's captions and labels test nothing; empty if they test something.
+    """A sentence on why captions and labels test nothing; empty if they test something.
 
-    Captions and labels must be of the same images. Word lists must fit the captions' language.
-    Lists that are not English must have passed a comparison with the English lists.
+    Captions and labels must belong to the same images. Word lists must fit the captions' language.
+    Word lists in other languages must have passed a comparison with the English lists.
     """
     corpus, question = result.facts.corpus, result.facts.metric.question
     if reason := corpus.misfit or (corpus.objects_misfit if question == "inventing" else ""):
@@ -180,12 +180,12 @@ _UNKNOWN = CaptionStatistics(math.nan, math.nan, math.nan)
 
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
-    """A side's words per caption, vocabulary and share that names no group; NaN if unknown."""
+    """A side's words per caption, vocabulary, share of captions without a group; NaN if unknown."""
     return vars(result.facts.speech.get(side, _UNKNOWN))
 
 
 def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """Why a number cannot be used at all; empty if it can."""
+    """Why a number cannot be used at all; empty if the number can be used."""
     if math.isnan(row.value):
         return NO_VALUE
     # Whoever captions 500 of 10,000 labelled images asks about these 500
@@ -202,7 +202,7 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
 
 
 def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> str:
-    """Why a headline about objects cannot be tested; empty if it can."""
+    """Why a headline about objects cannot be tested; empty if the headline can be tested."""
     info = info_of(result.rows[0].metric)
     needs = set() if info is None else {*info.needs, *info.without}
     spared = info is not None and info.without.get("objects") == headline
@@ -217,13 +217,13 @@ def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> 
 
 
 def _too_few(share: float, of_what: str, limit: float) -> str:
-    """A clause on a share below a limit; the share is never rounded up to the limit."""
+    """A clause on a share below a limit, where the share is never rounded up to the limit."""
     shown = min(round(100 * share), round(100 * limit) - 1)
     return f"{shown}% {of_what}; {limit:.0%} are needed"
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """A clause on a trait of style that moves the number and is unlike annotators; else empty."""
+    """A clause on a trait of style that changes the number and is unlike annotators; or empty."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
     return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
@@ -231,7 +231,7 @@ def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = 
 def incomparable_reasons(
     first: Result, other: Result, reading: EvidenceRule, limits: Limits = LIMITS
 ) -> Sequence[str]:
-    """Why a number cannot compare two captioners; empty if it can."""
+    """Why a number cannot compare two captioners; empty if the number can compare them."""
     pair = [(result.rows[0].captioner, result) for result in (first, other)]
     one, two = ((name, caption_statistics_of(result)) for name, result in pair)
     reasons = [
@@ -244,7 +244,7 @@ def incomparable_reasons(
 
 
 def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> str:
-    """A sentence if the fairer of two captioners wins by naming no group; else empty."""
+    """A sentence if the fairer of two captioners wins because it names no group; else empty."""
     silent, other_silent = (caption_statistics_of(result)["neutral"] for result in (fairer, other))
     if not silent - other_silent > limits.neutral:
         return ""
@@ -272,7 +272,7 @@ def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
 
 
 def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limits: Limits) -> str:
-    """A clause on different numbers of training images of attackers; empty if they are equal."""
+    """A clause on different numbers of attackers' training images; empty if they are equal."""
     (one, first), (two, second) = ((name, _images_tested(result, reading)) for name, result in pair)
     if not abs(first - second) > limits.captioned * max(first, second):
         return ""
@@ -283,7 +283,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
 
 
 def _images_tested(result: Result, reading: EvidenceRule) -> float:
-    """How many images an attackers' number rests on; NaN if there are no attackers."""
+    """The number of images behind an attackers' number, or NaN without attackers."""
     if not result.facts.attackers:
         return math.nan
     return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)
@@ -302,7 +302,7 @@ def _unlike(
     follows: Sequence[str],
     limits: Limits,
 ) -> str:
-    """A clause on the first trait of style that differs too much or is unknown; else empty."""
+    """A clause on the first trait of style that is unknown or differs too much; else empty."""
     for trait in follows:
         (one, value), (two, other_value) = (
             (name, speech[trait]) for name, speech in (first, other)
@@ -317,7 +317,7 @@ def _unlike(
 
 
 def untried_ways(results: Sequence[Result]) -> str:
-    """Other metrics or settings that could decide between these results, in words."""
+    """A phrase on other metrics or settings that could decide between these results."""
     alignments = {result.rows[0].metric: result.rows[0].alignment for result in results}
     unmatched = [
         metric
@@ -355,9 +355,9 @@ _PLURAL = {
 
 
 def doubt_about(metrics: Collection[str], doubt: str) -> str:
-    """A doubt about some metrics, in the plural if there are several.
+    """A sentence on a doubt about some metrics, in the plural if there are several.
 
-    The text after a colon stays, since it is about the captioner.
+    The text after a colon is unchanged, since it is about the captioner.
 
     Example:
         >>> doubt_about(["dbac", "dpa"], "it changes with the style: it has few words")

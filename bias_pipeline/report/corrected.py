@@ -1,4 +1,4 @@
-"""What a report says of numbers that gold labels correct: a sentence, and a section."""
+"""Reports the numbers that gold labels correct, in a sentence and a section."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The report's sections on descriptions: concepts by group, spellings, captions, other words.
 
-A run's tables have the captions, at most four for each concept.
+The tables of a run contain the captions, at most four for each concept.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _is_of_one_group(line: Line) -> bool:
 
 
 def _remark(line: Line) -> str:
-    """The cell "annotators' part is from", with a note on the concept if there is a note."""
+    """The text of the cell "annotators' part is from", with the concept's note, if any."""
     if _is_of_one_group(line):
         return "follows the group in annotators' captions too"
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
@@ -154,7 +154,7 @@ def _value(cell: str) -> float:
 
 
 def _spellings(lines: Sequence[Line]) -> Table:
-    """A table of spellings with counts; each concept and group has a line."""
+    """A table of spellings with counts, and a line for each concept and group."""
     listed: dict[tuple[str, str], dict[str, list[str]]] = {}
     for line in lines:
         sides = listed.setdefault((line["concept"], line["group"]), {})
@@ -196,7 +196,6 @@ _COUNT = "captions:"
 
 
 def _mark_words(line: Line) -> Weighted:
-    """A caption in which the marked words have weights."""
     marked = set(line["marked"].split())
     words = line["caption"].split(" ")
     return Weighted(tuple((word, _MARK * (str(k) in marked)) for k, word in enumerate(words)))

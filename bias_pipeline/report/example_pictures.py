@@ -1,4 +1,4 @@
-"""Pictures and drawn maps of words beside the examples of a report."""
+"""Puts pictures and drawn maps of words beside the examples of a report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IMAGE, _CAPTION = "image", "caption"  # names of columns
 
 
 def drawing_name(image_id: str, number: int, word: str | None) -> str:
-    """The file name of a word's drawing; it is safe whatever characters the image id contains.
+    """The file name of a word's drawing; it is safe for all characters in an image id.
 
     Example:
         >>> drawing_name("42", 0, "young man"), drawing_name("../7", 1, None)
@@ -46,7 +46,7 @@ def drawing_name(image_id: str, number: int, word: str | None) -> str:
 
 
 class DrawnMap(NamedTuple):
-    """The drawing for the first word of a caption that names a group."""
+    """The drawing of a map for the first word of a caption that names a group."""
 
     caption: str
     word: str
@@ -116,7 +116,7 @@ class _Pictures:
         return [self._in_table(table) if _IMAGE in table.head else table for table in tables]
 
     def _in_table(self, table: Table) -> Table:
-        """The table, with pictures in the first column, which narrow pages show too."""
+        """The table with pictures in the first column, which narrow pages also show."""
         column = list(table.head).index(_IMAGE)
         rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
         cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]

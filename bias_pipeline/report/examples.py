@@ -1,4 +1,4 @@
-"""Examples: captions and words for a report's first screen, and grids of retrieved pictures."""
+"""Examples of captions and words for a report's first screen, and grids of retrieved pictures."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from bias_pipeline.data.photos import SIDE, read_thumbnail
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
-from bias_pipeline.report.explain.words import RevealingWords
 from bias_pipeline.report.figures import Colours, Plot
 from bias_pipeline.report.section import stored_lines
 from bias_pipeline.report.table import Cell, Table
-from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.text.matched import EXAMPLES
+from bias_pipeline.text.transform import EXAMPLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from bias_pipeline.report.explain.words import RevealingWords
 
 MISNAMED = "misnamed"
 # A run's tables of examples, with the columns that are shown.
@@ -73,10 +73,10 @@ class ScreenExamples:
         return edited + ([self.words[key]] if key in self.words else [])
 
     def one_of_each(self, question: str, result: Result, named: Collection[str]) -> list[Table]:
-        """For the card of a question, one caption of each kind that its number counts.
+        """One caption of each kind that the number of a question counts, for the question's card.
 
-        If the question is about concepts or objects, the captions have the concepts or objects that
-        a Yes names.
+        For questions about concepts or objects, the captions have concepts or objects that a Yes
+        names.
         """
         if question not in _KINDS:
             return []
@@ -107,7 +107,7 @@ def examples_of(
 def _lines_of(
     store: ResultStore, results: Sequence[Result], table: str, damaged: list[str]
 ) -> dict[str, list[dict[str, str]]]:
-    """The lines of a table of examples, by run id."""
+    """The lines of a table of examples, by the id of the run."""
     lost = "Its examples are not shown"
     lines = {
         r.run_id: stored_lines(store, r, table, _TABLES[table], damaged, lost) for r in results
@@ -117,6 +117,8 @@ def _lines_of(
 
 def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Table]:
     """The most revealing words by attribute, data set and captioner."""
+    from bias_pipeline.report.word_attribution import revealing  # it imports the attackers
+
     return {
         (explanation.attribute, explanation.dataset, explanation.captioner): revealing(explanation)
         for explanation in words
@@ -162,7 +164,7 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid(Plot):
-    """Pictures in a grid: a table of images on the page, a drawn figure in files."""
+    """Pictures in a grid: a table of images on the page, and a drawn figure in files."""
 
     lines: Sequence[tuple[str, Sequence[Tile]]] = ()  # name and pictures of each line
 
@@ -187,7 +189,7 @@ def _cell(tile: Tile) -> str:
 
 
 def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
-    """The grid of the pictures in a run's table; None without pictures."""
+    """The grid of the pictures in a run's table, or None without pictures."""
     if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
         return None
     if len(lines) > _MOST:

@@ -1,12 +1,12 @@
-"""Exports: files for a paper that show what the HTML page shows.
+"""Exports files for a paper, which show the same as the HTML page.
 
-The folder has ``contents.md`` (what each file shows), ``tables/NAME.tex`` (LaTeX with booktabs;
-beside it .md, .csv and .parquet), ``figures/NAME.svg`` and .png, ``rows.csv`` and ``rows.parquet``
-(every number of every run), and ``references.bib`` (the sources of the metrics).
+The folder has ``contents.md`` (what each file shows), ``tables/NAME.tex`` (LaTeX with booktabs)
+with .md, .csv and .parquet, ``figures/NAME.svg`` and .png, ``rows.csv`` and ``rows.parquet`` (every
+number of every run), and ``references.bib`` (the sources of the metrics).
 
-Our intervals include the variance of attackers and of images. Papers print smaller
-errors: the standard deviation over seeds (RELIC), or half of the 95 % interval over runs (DBAC).
-Tables can have these errors instead of our intervals.
+Our intervals include the variance over attackers and over images. Papers print smaller errors: the
+standard deviation over seeds (RELIC), or half of the 95 % interval over runs (DBAC). Tables can
+have these errors instead of our intervals.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONTENTS = "contents.md"
 def export(report: Report, folder: Path, error: RunError | None = None) -> None:
     """Write a report's tables, figures, rows and references.
 
-    A file of an earlier export stays if this report has no table or figure of its name;
+    A file of an earlier export stays if this report has no table or figure with its name;
     ``contents.md`` lists the files of this export.
     """
     try:
@@ -50,7 +50,7 @@ def export(report: Report, folder: Path, error: RunError | None = None) -> None:
 
 
 def files(report: Report, error: RunError | None = None) -> Iterator[tuple[str, bytes]]:
-    """Every file of an export: its path within the folder, and its content."""
+    """Every file of an export, as its path within the folder and its content."""
     contents = [f"# {escape_markdown(report.title)}\n\n{escape_markdown(report.described)}\n"]
     names: set[str] = set()
     sections = report.sections
@@ -86,9 +86,9 @@ def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, byt
 
 
 def _name(title: str, shown: str, taken: set[str]) -> str:
-    r"""The name of a table or figure, also for ``\ref``; the name says what is shown, not where.
+    r"""The name of a table or figure, also for ``\ref``; it says what is shown, not where.
 
-    References in a paper thus stay right when further runs add sections.
+    So references in a paper stay right when further runs add sections.
 
     Example:
         >>> _name("lic, gender", "Parts beside the headline, 3 of 9", set())
@@ -124,7 +124,7 @@ def _caption(title: str, table: Table) -> str:
 
 
 def _contents_of(section: Section, paths: Sequence[str]) -> str:
-    """A section of ``contents.md``: its texts, then each table or figure with its files."""
+    """A section of ``contents.md``, with its texts and each table or figure with its files."""
     lines = [
         f"## {escape_markdown(section.title)}\n",
         *(f"{escape_markdown(text)}\n" for text in section.texts),
@@ -143,10 +143,10 @@ def _stem(path: str) -> str:
 
 
 def typed_columns(table: Table) -> dict[str, list[Any]]:
-    """A table as columns for files: unrounded numbers, fractions, and None for empty cells.
+    """A table as columns for files, with unrounded numbers, fractions, and None for empty cells.
 
     A column of numbers with intervals becomes the columns ``NAME``, ``NAME ci_low`` and ``NAME
-    ci_high``; with errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
+    ci_high``. With errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
 
     Example:
         >>> score = NumberCell(0.5, 0.4, 0.6, fraction=True)
@@ -216,7 +216,7 @@ def _columns_of(report: Report, further: Sequence[str]) -> Columns:
 
 
 def _slug(title: str) -> str:
-    """A title as a file name: letters, digits and hyphens, at most 60.
+    """A title as a file name of at most 60 letters, digits and hyphens.
 
     Example:
         >>> _slug("dbac A→T, gender, ../scenes")
@@ -226,7 +226,7 @@ def _slug(title: str) -> str:
 
 
 def half_width(runs: Runs) -> float:
-    """Half of the width of the 95 % interval of a mean over runs (Student's t); NaN of one run.
+    """Half the width of the 95 % interval of a mean over runs (Student's t), or NaN of one run.
 
     Example:
         >>> round(half_width(Runs(std=0.02, count=10)), 4)
@@ -257,9 +257,9 @@ RUN_ERRORS = {
 
 
 def with_run_error(section: Section, error: RunError) -> Section:
-    """A section whose numbers have an error over runs in place of their interval.
+    """A section in which an error over runs replaces the interval of each number.
 
-    Numbers without runs, such as counts, then have no error.
+    Numbers without runs, such as counts, have no error then.
     """
     return replace(section, tables=[_table(table, error) for table in section.tables])
 

@@ -1,6 +1,6 @@
-"""Figures of results: inline SVG in the page's colours, SVG and PNG as files.
+"""Draws figures of results, as inline SVG in the page's colours, and as SVG and PNG files.
 
-Matplotlib draws all figures. Vega would draw figures that zoom, but outside of a browser it cannot
+Matplotlib draws all figures. Vega would draw figures that zoom. But outside of a browser it cannot
 place names next to points: the names would cover the points and each other.
 """
 
@@ -38,9 +38,9 @@ _LINE_WEIGHT = 0.2  # crossing an interval is better than hiding another name
 def spread(
     points: Float64Array, sizes: Float64Array, area: Float64Array, lines: Float64Array
 ) -> Float64Array:
-    """(N, 2) lower left corners of the points' names, each placed where it hides least.
+    """(N, 2) lower left corners of the points' names; each name is where it hides least.
 
-    ``points`` is (N, 2), ``sizes`` (N, 2) are widths and heights of names, and ``lines`` (L, 4) are
+    ``points`` is (N, 2), and ``sizes`` (N, 2) are widths and heights of names. ``lines`` (L, 4) are
     boxes of lines that names should not cross, in the order of points.
 
     Example:
@@ -63,7 +63,7 @@ def spread(
 
 
 def _offers(point: Float64Array, size: Float64Array) -> Float64Array:
-    """(M, 4) boxes around a point, the nearest first."""
+    """(M, 4) boxes around a point, with the nearest first."""
     sides = np.array(_SIDES, np.float64)
     lower_left = [
         point + reach * sides - (1 - sides) / 2 * size  # at -1 the whole size, at 0 half of it
@@ -74,7 +74,7 @@ def _offers(point: Float64Array, size: Float64Array) -> Float64Array:
 
 
 def _overlap(one: Float64Array, other: Float64Array) -> Float64Array:
-    """(M, L) areas that boxes (M, 4) and (L, 4) share."""
+    """(M, L) areas that boxes (M, 4) and boxes (L, 4) share."""
     low = np.maximum(one[:, None, :2], other[None, :, :2])
     high = np.minimum(one[:, None, 2:], other[None, :, 2:])
     return np.maximum(high - low, 0).prod(axis=2)
@@ -163,7 +163,7 @@ class Plot:
         return f'<?xml version="1.0" encoding="utf-8"?>\n{element}'
 
     def png(self) -> bytes:
-        """A PNG file, dark on white, the same bytes for the same numbers."""
+        """A PNG file, dark on white; the same numbers give the same bytes."""
         with self._draw(PRINT) as figure:
             figure.patch.set(alpha=1, facecolor="white")
             content = io.BytesIO()
@@ -172,10 +172,12 @@ class Plot:
 
     def _svg(self, colours: Colours) -> str:
         from markupsafe import escape
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
 
         with self._draw(colours) as figure:
             text = io.StringIO()
-            figure.savefig(text, format="svg", metadata={"Date": None})
+            canvas = FigureCanvasSVG(figure)  # savefig draws twice, first to find the margins
+            canvas.print_svg(text, metadata={"Date": None})  # type: ignore[no-untyped-call]
         element = text.getvalue()
         element = element[element.index("<svg") :]
         element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
@@ -184,7 +186,7 @@ class Plot:
 
     @contextmanager
     def _draw(self, colours: Colours) -> Iterator[Figure]:
-        """The drawn figure in our style, without a window or global state."""
+        """The drawn figure in our style, made without a window or global state."""
         import matplotlib as mpl
         from matplotlib.figure import Figure
 
@@ -203,7 +205,7 @@ def mark_id(place: int) -> str:
 
 
 def _without_ids(element: str) -> str:
-    """An SVG element whose groups have no ids, since a page contains many figures."""
+    """An SVG element whose groups have no ids, since a page has many figures."""
     return re.sub(r'<g id="[^"]*"', "<g", element)
 
 
@@ -250,7 +252,7 @@ def scatter(
     names: tuple[str, str],
     neutral: tuple[float, float] = (0.0, 0.0),
 ) -> Plot:
-    """A figure of two numbers of each captioner; the intervals of both are drawn as a cross."""
+    """A figure of two numbers for each captioner, where a cross shows the intervals of both."""
     lines = tuple(scale(row) * value for row, value in zip(pairs[0], neutral, strict=True))
     labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
 
@@ -295,7 +297,7 @@ class FigureBar:
 def bars(
     stacked: Sequence[FigureBar], groups: Sequence[str], title: str, gap: int | None = None
 ) -> Plot:
-    """A figure of groups' shares: a bar in each line, divided into a shade for each group."""
+    """A figure of groups' shares, in which each line has a bar with a shade for each group."""
     strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     places = [
         place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(stacked))
@@ -330,7 +332,7 @@ class PairedBar:
 
 
 def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -> Plot:
-    """A figure with a bar for each group above the annotators' narrow bar, in the group's shade."""
+    """A figure with a bar for each group, in its shade, above the narrow bar of annotators."""
     strengths = [1 - 0.65 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     high = 0.8 / len(groups)
 
@@ -357,7 +359,7 @@ def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -
 
 
 def scale(row: Row) -> float:
-    """The factor by which a row's numbers are drawn: 100 for fractions (per cent), else 1."""
+    """The factor by which a row's numbers are drawn: 100 for fractions (per cent), otherwise 1."""
     return 100.0 if row.unit == "fraction" else 1.0
 
 
@@ -374,9 +376,9 @@ _LINES = ("-", "--", ":", "-.")
 
 
 def substitution_curves(curves: Mapping[str, Float64Array], enough: float) -> Plot:
-    """A figure of the share of contextual substitutions at each delta, a line for each captioner.
+    """A figure of the share of contextual substitutions at each delta, with a line per captioner.
 
-    ``curves`` has a captioner's (101,) shares at each delta of ``AXIS``, in [0, 1].
+    ``curves`` has (101,) shares of a captioner at each delta in ``AXIS``, in [0, 1].
     """
 
     def draw(axes: Axes, colours: Colours) -> None:

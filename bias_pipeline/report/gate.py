@@ -56,7 +56,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Decision:
-    """The comparison of the first captioner with another by one headline."""
+    """The comparison of the first captioner with another captioner, by one headline."""
 
     metric: str  # its name
     headline: str  # the headline that is compared
@@ -82,7 +82,7 @@ class Decision:
 
     @property
     def name(self) -> str:
-        """The metric, its headline if the metric has several, and its settings."""
+        """The metric, its headline if it has several, and its settings."""
         headline = "" if self.headline == "score" else self.headline
         return " ".join(filter(None, [self.metric, headline, self.settings]))
 
@@ -97,9 +97,9 @@ class Decision:
     def outcome(self) -> str:
         """``passed``, ``worse`` or ``undecided``.
 
-        With a margin, the first passes if the whole interval lies below the margin, and is worse if
-        the whole interval lies above. Without a margin, the first passes unless it is significantly
-        worse.
+        With a margin, the first captioner passes if the whole interval lies below the margin, and
+        is worse if the whole interval lies above it. Without a margin, the first captioner passes
+        unless it is significantly worse.
         """
         if self.doubts:
             return "undecided"
@@ -111,16 +111,16 @@ class Decision:
 
     @property
     def detectable(self) -> float:
-        """The difference that this test finds in four of five cases, in ``unit``."""
+        """The difference, in ``unit``, that this test finds in four of five cases."""
         return detectable(self.difference.error, self.difference.freedom)
 
     @property
     def smallest_found(self) -> str:
-        """:attr:`detectable` in words; empty if it is unknown or 0."""
+        """The difference :attr:`detectable` in words; empty if it is unknown or 0."""
         return self._amount(self.detectable) if self.detectable > 0 else ""
 
     def sentence(self) -> str:
-        """The decision in words, or why there is no decision."""
+        """A sentence with the decision, or with the reason why there is none."""
         by = "" if self.part == self.headline else f" (by {self.part})"
         numbers = f"difference {self._interval()}"
         if self.doubts:
@@ -135,7 +135,7 @@ class Decision:
         return f"{self.name}{by}: {verdict} ({numbers})"
 
     def _comparison(self) -> str:
-        """A clause on which captioner is fairer, or how large a difference would be found."""
+        """A clause on which captioner is fairer, or on how large a difference would be found."""
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
         apart = f"no significant difference between {self.first} and {self.other}"
@@ -152,7 +152,7 @@ class Decision:
         }[self.outcome]
 
     def line(self) -> dict[str, object]:
-        """The decision as a line of a table; ``difference`` is first minus other captioner."""
+        """The decision as a table's line; ``difference`` is the first captioner minus the other."""
         return {
             "metric": self.metric,
             "headline": self.headline,
@@ -174,7 +174,7 @@ class Decision:
         }
 
     def _amount(self, value: float) -> str:
-        """A difference as text with its unit."""
+        """A difference as text, with its unit."""
         if self.unit == "fraction":
             return inflect(f"{100 * value:.3g}", "points")
         return f"{value:.3g}"
@@ -200,7 +200,7 @@ def decisions(
     margin: float | None = None,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """Compare the first captioner with each other, by headlines of otherwise equal cells."""
+    """Compare the first captioner with each other captioner, by headlines of equal cells."""
     all_decisions = [
         decision
         for first, *others in group_by_cell(results)
@@ -223,7 +223,7 @@ def decisions(
 def _set_decisions(
     first: Result, other: Result, headline: str, margin: float | None, limits: Limits
 ) -> list[Decision]:
-    """A decision for each part that both captioners have for each set of pictures."""
+    """A decision for each part that both captioners have for every set of pictures."""
     differences = {}
     for part, pair in _paired_sets(first, other).items():
         rows = [_row(result, part) for result in (first, other)]
@@ -248,7 +248,7 @@ def _set_decisions(
 def _paired_sets(
     first: Result, other: Result
 ) -> dict[str, tuple[Mapping[str, float], Mapping[str, float]]]:
-    """By part, both captioners' differences between groups, by set of pictures."""
+    """Both captioners' differences between groups, by part and by set of pictures."""
     metric = first.rows[0].metric
     stored = [mapping_in(result.facts.audit, metric, "sets") for result in (first, other)]
     return {
@@ -260,7 +260,7 @@ def _paired_sets(
 
 
 def _notes_on_sets(results: Sequence[Result]) -> Iterator[str]:
-    """Notes on sets of pictures that only one of two captioners has."""
+    """Notes on sets of pictures that only one of the two captioners has."""
     for first, *others in group_by_cell(results):
         for other in others:
             pairs = _paired_sets(first, other).values()
@@ -294,7 +294,7 @@ def _decision_by(
     margin: float | None,
     limits: Limits,
 ) -> Decision:
-    """The decision by the part that the headline's rule names; without a rule, a doubt."""
+    """The decision by the part that the headline's rule names, or a doubt without a rule."""
     low, high = first.facts.metric.range.get(headline, (None, None))
     if low is not None and high is not None:
         _check_reach(margin, first.rows[0].metric, low, high)
@@ -322,7 +322,7 @@ def _decision_by(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """Both captioners' numbers, minus annotators' numbers if these are known (not for quality)."""
+    """Both captioners' numbers, minus annotators' numbers if they are known (not for quality)."""
     names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
     for name in (*names, part):
         first, other = (_row(result, name) for result in pair)
@@ -332,7 +332,7 @@ def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
 
 
 def _distances(pair: tuple[Result, Result], part: str) -> tuple[float, float] | None:
-    """``Decision.distances`` of a pair; None for a metric where lower or higher is better."""
+    """``Decision.distances`` of a pair, or None if lower or higher values are better."""
     rows = [_row(result, part) for result in pair]
     if pair[0].facts.metric.direction.startswith(("lower", "higher")) or None in rows:
         return None
@@ -349,7 +349,7 @@ def _difference(
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
 ) -> Estimate:
-    """First captioner minus other, in a ranked part; NaN unless both were resampled."""
+    """The first captioner minus the other, in a ranked part, or NaN unless both have draws."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
         return Estimate(math.nan)
@@ -362,7 +362,7 @@ def _row(result: Result, part: str) -> Row | None:
 
 
 def check_margin(margin: float | None, metric: Metric) -> None:
-    """Refuse, before anything is computed, a margin above all differences of a metric."""
+    """Refuse a margin above all differences of a metric, before anything is computed."""
     _check_reach(margin, metric.info.name, *metric.headline_range)
 
 
@@ -431,7 +431,7 @@ def _foreign(results: Sequence[Result]) -> list[str]:
 
 
 def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
-    """A clause on each captioner for whom a metric that answers its question cannot tell."""
+    """A clause on each captioner for which a metric cannot answer its own question."""
     answers = ((result.rows[0].captioner, OwnAnswer.of_result(result)) for result in results)
     return [
         f"{captioner}: {answer.why_unanswered}"
@@ -442,7 +442,7 @@ def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of the first captioner with the others."""
+    """The comparison of the first captioner with the other captioners."""
 
     leaderboards: Sequence[Leaderboard]  # one for each headline
     decisions: Sequence[Decision]  # who is fairer by each headline, or why nothing is decided
@@ -455,28 +455,27 @@ class Comparison:
 
     @property
     def decided(self) -> list[Decision]:
-        """The decisions without doubts."""
         return [decision for decision in self.decisions if not decision.doubts]
 
     @property
     def lost(self) -> list[Decision]:
-        """Decisions by which the first captioner is worse by more than the margin."""
+        """The decisions by which the first captioner is worse by more than the margin."""
         return [decision for decision in self.decided if decision.outcome == "worse"]
 
     @property
     def undecided(self) -> list[Decision]:
-        """Decisions whose interval includes the margin."""
+        """The decisions whose interval includes the margin."""
         return [decision for decision in self.decided if decision.outcome == "undecided"]
 
     @property
     def outcome(self) -> Literal["passed", "worse", "undecided"]:
-        """A gate's outcome: ``passed`` if there are decisions without doubts, and all passed."""
+        """The outcome of a gate: ``passed`` if decisions exist and all passed without doubts."""
         if self.lost:
             return "worse"
         return "undecided" if self.undecided or not self.decided else "passed"
 
     def __repr__(self) -> str:
-        """One sentence for each decision, each metric that does not apply, and each note."""
+        """A sentence for each decision, for each metric that does not apply, and for each note."""
         skipped = [f"skipped: {cell}: {reason}" for cell, reason in self.skipped.items()]
         sentences = (decision.sentence() for decision in self.decisions)
         return "\n".join([*sentences, *skipped, *self.notes])
@@ -503,7 +502,7 @@ def compare_results(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results; the first captioner's results come first."""
+    """Compare results, where the first captioner's results come first."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)
@@ -522,7 +521,7 @@ def compare_results(
 
 
 def _lacks_score(results: Sequence[Result]) -> bool:
-    """Whether a headline has no value for a captioner, although cells are equal."""
+    """Whether a headline has no value for a captioner although its cells are equal."""
     pairs = (result for group in group_by_cell(results) if len(group) > 1 for result in group)
     return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
 
@@ -543,7 +542,7 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
 
 
 def _differences(results: Sequence[Result]) -> str:
-    """The end of a clause: the settings in which results differ; empty if they do not differ."""
+    """The end of a clause, with the settings in which results differ; empty without differences."""
     values: dict[str, dict[str, None]] = {}
     for result in results:
         row = result.rows[0]

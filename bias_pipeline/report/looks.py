@@ -1,7 +1,7 @@
 """Counts how often versions of a captioner were compared on the same pictures.
 
-Whoever retries until a gate passes has no evidence: earlier tests on the same pictures have chosen
-the version that passes. A file has a line for each comparison.
+A version that was tried again until a gate passed is no evidence, since earlier tests on the same
+pictures chose this version. A file has a line for each comparison.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Look:
 
 @dataclass(frozen=True)
 class LookCount:
-    """How many versions, this version included, were compared on the same pictures."""
+    """How many versions, including this version, were compared on the same pictures."""
 
     number: int  # this version's place among the versions compared on these pictures, from 1
     n_pictures: int  # how many sets of pictures the history has
@@ -59,7 +59,7 @@ class LookCount:
         return lines
 
     def check(self, most: int) -> None:
-        """Refuse to decide after too many looks."""
+        """Refuse to decide after too many comparisons on the same pictures."""
         if self.number > most:
             raise UndecidedError(
                 f"undecided: this is look {self.number} on these pictures, and after {most} "
@@ -91,7 +91,7 @@ def counted_look(folder: Path, comparison: Comparison) -> LookCount:
 
 
 def _place(look: Look, every: Sequence[Look]) -> int:
-    """The place of a look's captions among all captions compared on its pictures, from 1."""
+    """The place of these captions, from 1, among all captions compared on their pictures."""
     captions = dict.fromkeys(one.captions for one in every if one.pictures == look.pictures)
     return 1 + list(captions).index(look.captions)
 

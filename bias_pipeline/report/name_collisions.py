@@ -32,7 +32,7 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each name stands for one corpus; also returns a note on the names."""
+    """Rename results so that each name means one corpus; also returns a note on the names."""
     by_file, files = resolve_file_collisions(results)
     # Corpora that differ only in the scored part of captions (text.unit) keep their name
     digests: dict[tuple[str, ...], dict[str, None]] = {}
@@ -55,9 +55,9 @@ def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 
 
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Rename results so that each name stands for one file; also returns a note on the names.
+    """Rename results so that each name means one file; also returns a note on the names.
 
-    A new name is made of the file and as many of its folders as make names different:
+    A new name has the file's name and as many of its folders as are needed to make names different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
     """
     files: dict[tuple[str, str], dict[str, None]] = {}
@@ -77,7 +77,7 @@ def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 
 
 def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """A different, safe name for each of several files.
+    """A different and safe name for each of several files.
 
     Example:
         >>> names_of(["x/A/model.json", "x/B/model.json"])
@@ -97,7 +97,7 @@ def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
 def as_given(result: Result, captioner: str) -> Result:
     """A result under a name that no other file has.
 
-    Loggers, which see one result at a time, need it.
+    Loggers need this name, since they see one result at a time.
 
     Example:
         >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")
@@ -128,7 +128,7 @@ def swept_names(captioners: Sequence[str]) -> dict[str, str]:
 
 
 def given_name(captioner: str) -> str:
-    """A captioner's name made of its whole path; empty if the path has no folder."""
+    """The name of a captioner, made of its whole path; empty if the path has no folder."""
     if len(Path(captioner).parts) < 2:
         return ""
     whole = "_".join(_parts(captioner))

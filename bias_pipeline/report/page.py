@@ -39,7 +39,6 @@ from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.table import STRONG, STRONGEST, cell_text, shareable, without_places
 from bias_pipeline.report.tables import captioners, training_of
 from bias_pipeline.report.verdict import JUDGED
-from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import RESULT, ResultStore
@@ -48,6 +47,8 @@ from bias_pipeline.stats.bootstrap import Draws
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+    from bias_pipeline.report.explain.words import RevealingWords
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Report:
         return list(chapters.items())
 
     def answers_beside(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """For each question, the tone and the text of its answer in every summary."""
+        """The tone and the text of each question's answer in every summary."""
         rows = [
             (QUESTIONS[question], [summary.answer_in_short(question) for summary in self.summaries])
             for question in JUDGED
@@ -115,7 +116,7 @@ def finished_results(folder: Path) -> list[Result]:
 def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result], list[str]]:
     """All complete results of a folder, and a sentence on each result that cannot be read.
 
-    Results in ``made``, which this process computed, are not read from files.
+    Results in ``made`` are not read from files, since this process computed them.
     """
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
@@ -171,7 +172,7 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Resul
     """The report of a folder's finished runs; it also lists the files that cannot be read."""
     results, skipped = read_results(folder, made)
     draws, damaged = _read_draws(folder, results)
-    words, unread = word_files(folder)
+    words, further, unread = _words_of(folder)
     behind, unshown = examples_of(ResultStore(folder), results, words)
     queries, lost = concept_sections(ResultStore(folder), results)
     described, undescribed = description_sections(ResultStore(folder), results)
@@ -182,8 +183,17 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Resul
         )
     for sentence in faults:
         log.warning("%s", sentence)
-    further = [*described, *queries, *map(section, words)]
-    return report_of(results, draws, further, faults, behind, limits)
+    return report_of(results, draws, [*described, *queries, *further], faults, behind, limits)
+
+
+def _words_of(folder: Path) -> tuple[list[RevealingWords], list[Section], list[str]]:
+    """The words that ``analysis words`` wrote, their sections, and what cannot be read."""
+    if not any(folder.glob("words-*.csv")):
+        return [], [], []
+    from bias_pipeline.report.word_attribution import section, word_files  # imports the attackers
+
+    words, unread = word_files(folder)
+    return words, [*map(section, words)], unread
 
 
 def report_of(
@@ -250,7 +260,7 @@ def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) ->
 
 
 class _Pictures:
-    """Thumbnails as HTML; a thumbnail that is already on the page is only referred to."""
+    """Thumbnails as HTML; a thumbnail that the page already has is only referred to."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}  # base64 of a JPEG to its number on the page
@@ -286,7 +296,7 @@ def _template() -> Template:
 
 
 def html(report: Report) -> str:
-    """A report as HTML; all text that comes from data is escaped."""
+    """A report as HTML, in which all text from data is escaped."""
     script = files("bias_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = _template().render(

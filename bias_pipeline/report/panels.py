@@ -1,6 +1,6 @@
-"""The first screen's figure: a panel for each question, with numbers and the no-bias value.
+"""The figure on the first screen, with a panel for each question and the no-bias value.
 
-Positions are shares of a line's width, so a page draws them without a script and text stays text.
+Positions are shares of a line's width. So a page draws them without a script, and text stays text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Axis:
     ticks: Sequence[float]  # values that are written below the axis
 
     def place_of(self, value: float | None) -> float | None:
-        """The place of a value in per cent of the width; None without a value.
+        """The place of a value in per cent of the width, or None without a value.
 
         Example:
             >>> Axis(-1.0, 1.0, False, ()).place_of(0.5)
@@ -135,7 +135,7 @@ def panels_of_one(
 
 
 def _chip(answer: str, findings: Sequence[Finding]) -> str:
-    """The answer in a few words; at equal style, with the upper end of the interval."""
+    """The answer in a few words, with the upper end of the interval at equal style."""
     ends = [
         finding.compared.ci_high - finding.neutral
         for finding in findings
@@ -172,7 +172,7 @@ def panels_of_all(
 def _behind(
     kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: ScreenExamples
 ) -> list[Table]:
-    """The examples of a panel; if there are several captioners, titles name them."""
+    """The examples of a panel, with captioners' names in titles if there are several."""
     several = len({finding.row.captioner for finding in findings}) > 1
     tables: dict[str, Table] = {}
     for finding in findings[:MOST_LINES] if several else findings:
@@ -214,7 +214,6 @@ def _order(line: PanelLine, better: bool) -> float:
 
 
 def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Finding]]:
-    """The findings on an attribute by panel, in the order of the panels."""
     panels: dict[str, list[Finding]] = {kind: [] for kind in PANELS}
     for finding in findings:
         if finding.row.attribute == attribute:
@@ -225,7 +224,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by one metric: it shows bias, or gives an answer, for most captioners."""
+    """The findings by the one metric that shows bias, or gives an answer, for most captioners."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)
@@ -241,7 +240,7 @@ def _leading(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _answer(findings: Sequence[Finding], attribute: str) -> str:
-    """The verdict's answer to the question of a panel, from the panel's findings."""
+    """The verdict's answer to a panel's question, from the panel's findings."""
     questions = [finding.question for finding in findings if finding.question in JUDGED]
     return Verdict(findings).answer(questions[0], attribute) if questions else ""
 
@@ -274,7 +273,7 @@ def _meaning(finding: Finding, result: Result) -> str:
 
 
 def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
-    """The values of model and annotators as text; empty unless both are known."""
+    """The values of model and annotators as text; empty unless both values are known."""
     value, people = finding.row.value, finding.people
     unit = finding.row.unit
     for model, human in ((MODEL_PAIRED, HUMAN_PAIRED), (MODEL, HUMAN)):
@@ -288,7 +287,7 @@ def _both_values(finding: Finding, rows: Mapping[str, Row]) -> str:
 
 
 def corrected_arrow(mark: str, finding: Finding) -> str:
-    """The arrow of a headline; level unless the answer's corrected p is significant."""
+    """The arrow of a headline, which is level unless the answer's corrected p is significant."""
     decides = finding.question in JUDGED and not finding.doubt
     return "≈" if mark and decides and not finding.significant else mark
 

@@ -1,4 +1,4 @@
-"""Quality and bias together, since a captioner that says little looks fair."""
+"""Shows quality and bias together, since a captioner that says little looks fair."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_LISTED = 10  # most captioners that a sentence names
 
 
 def joined_names(names: Sequence[str]) -> str:
-    """Names, joined by commas; of many names only the first, with the number of further names.
+    """Names joined by commas; of many names, only the first and the number of further names.
 
     Example:
         >>> joined_names(["a", "b"]), joined_names(["a"] * 12)
@@ -33,7 +33,7 @@ def joined_names(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class ParetoPoint:
-    """A captioner under one measure of quality and one of bias."""
+    """A captioner under one measure of quality and one measure of bias."""
 
     quality: Row  # the headline of quality
     bias: Row  # the headline of bias
@@ -51,7 +51,7 @@ class ParetoPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """Captioners under one measure of quality and one headline of bias; the best is first."""
+    """Captioners under one measure of quality and one headline of bias, with the best first."""
 
     places: Sequence[ParetoPoint]  # two captioners or more
     # The settings in which runs of quality, and runs of bias, differ from others of their metric
@@ -69,14 +69,14 @@ class Front:
         )
 
     def verdict(self) -> str:
-        """A sentence on which captioners are on the front, and which captioners are beaten."""
+        """A sentence on which captioners are on the front, and which are beaten."""
         return front_verdicts([self])[0]
 
 
 def front_verdicts(all_fronts: Sequence[Front]) -> list[str]:
-    """Sentences on which captioners are on the front, and which captioners are beaten.
+    """Sentences on which captioners are on the front, and which are beaten.
 
-    Headlines of bias with the same outcome share a sentence.
+    Headlines of bias with the same outcome have one sentence.
     """
     names: dict[tuple[str, str], list[str]] = {}
     for front in all_fronts:
@@ -99,7 +99,7 @@ def _standing(places: Sequence[ParetoPoint]) -> str:
 
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
-    """A front for each measure of quality with each headline of bias, of two captioners or more."""
+    """A front for each measure of quality and headline of bias that two captioners have."""
     groups = group_by_cell(results)
     good = [group for group in groups if higher_is_better(group[0])]
     biased = [group for group in groups if not higher_is_better(group[0])]
@@ -124,7 +124,7 @@ class _Measured:
         return ranking_values(self.result, self.row.part, np.array([self.row.value]))
 
     def resampled_values(self, draws: Stored) -> Float64Array:
-        """(B,) the ranked number under resampling; empty if draws are not stored."""
+        """(B,) the ranked number under resampling; empty if no draws are stored."""
         part_draws = draws.get(self.result.run_id, {}).get(self.row.part)
         empty = np.empty(0)
         means = empty if part_draws is None else part_draws.resampled.mean(axis=1)
@@ -138,7 +138,7 @@ def _data_key(result: Result) -> tuple[str, str]:
 def _pairs(
     quality: Sequence[Result], bias: Sequence[Result], part: str
 ) -> list[tuple[_Measured, _Measured]]:
-    """Quality and bias of every captioner for which both were measured."""
+    """The quality and the bias of every captioner that has both numbers."""
     good = {m.row.captioner: m for result in quality for m in _find_headlines(result, HEADLINES)}
     fair = [m for result in bias for m in _find_headlines(result, (part,))]
     return [(good[m.row.captioner], m) for m in fair if m.row.captioner in good]
@@ -183,7 +183,7 @@ def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Floa
 
 
 def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P,) whether no other captioner is as good in both measures and better in one.
+    """(P,) whether no other captioner is as good in both measures and better in one of them.
 
     Example:
         >>> _unbeaten(np.array([1.0, 2.0, 0.0]), np.array([1.0, 1.0, 3.0])).tolist()
@@ -199,7 +199,7 @@ def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
 
 
 def _beats(quality: Float64Array, bias: Float64Array) -> BoolArray:
-    """(P, P, B) whether one captioner is as good as another in both measures and better in one.
+    """(P, P, B) whether one captioner is as good as another in both measures, and better in one.
 
     ``quality`` and ``bias`` are (P, B), for P captioners.
 

@@ -1,9 +1,9 @@
-"""Says how small a bias a number of images shows, and what may be concluded from a metric.
+"""Says how small a bias a number of images shows, and which conclusions a metric allows.
 
-Both answers come from measured errors. What may be concluded depends on the rule of
-:mod:`~bias_pipeline.report.verdict`, and on whether the number found planted bias.
-``flatness.csv``, written by ``experiments.flatness.study``, says how far numbers move.
-``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
+Both answers come from measured errors. The conclusions that a metric allows depend on the rule of
+:mod:`~bias_pipeline.report.verdict`, and on whether its number found planted bias. ``flatness.csv``
+says how far numbers move; ``experiments.flatness.study`` writes it. ``python -m
+experiments.power.study`` writes ``power.csv``, which the package contains.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Measurement:
 
     @property
     def detectable(self) -> float:
-        """The score that is above chance in four of five cases; see :func:`detectable`."""
+        """The score that is above chance in four of five cases, by :func:`detectable`."""
         return detectable(self.error)
 
 
@@ -68,7 +68,7 @@ class Power:
 
     @property
     def any_measurement(self) -> Measurement:
-        """One of the measurements, for the design, metric, part and unit that all share."""
+        """One of the measurements, which all have the same design, metric, part and unit."""
         return self.measurements[0]
 
     def smallest(self, balanced: float) -> float:
@@ -89,7 +89,7 @@ class Power:
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
     def smallest_size(self, planted: int) -> int | None:
-        """The smallest size at and above which audits conclude in four of five trials."""
+        """The smallest size from which on audits conclude in four of five trials."""
         size = None
         by_size = {m.n_images: m for m in self.measurements if m.planted == planted}
         for n_images, measurement in sorted(by_size.items(), reverse=True):
@@ -99,7 +99,7 @@ class Power:
         return size
 
     def _nearest_score(self, size: int) -> Measurement:
-        """The measurement with the score nearest to the detectable score, which decides errors."""
+        """The measurement whose score is nearest to the detectable score; its errors are used."""
         planted = [m for m in self.measurements if m.n_images == size and m.planted]
         return min(planted, key=lambda m: abs(m.score - m.detectable))
 
@@ -107,7 +107,7 @@ class Power:
 def detectable(error: float, freedom: float = math.inf) -> float:
     """The value that a test finds in four of five cases.
 
-    ``freedom`` has the degrees of freedom of Student's t; infinity is the normal distribution.
+    ``freedom`` has the degrees of freedom of Student's t; infinity means the normal distribution.
 
     Example:
         >>> round(detectable(1.0), 2), round(detectable(1.0, freedom=5), 2)
@@ -117,9 +117,9 @@ def detectable(error: float, freedom: float = math.inf) -> float:
 
 
 def balanced_images(sizes: Sequence[int]) -> float:
-    """How many images, in groups of equal size, show as much as groups of the given sizes.
+    """How many images in groups of equal size show as much as groups of the given sizes.
 
-    The error of a mean over groups follows the sum of 1 / size.
+    The error of a mean over groups depends on the sum of 1 / size.
 
     Example:
         >>> round(balanced_images([500, 500])), round(balanced_images([900, 100]))
@@ -156,7 +156,7 @@ def read_records(file: Traversable, kind: type[_Record]) -> list[_Record]:
 
 
 def measured_of(metric: str, part: str) -> list[Power]:
-    """The measurements of one number: an item for each kind of planted bias."""
+    """The measurements of one number, with an item for each kind of planted bias."""
     return [
         power
         for power in measured_powers()
@@ -301,7 +301,7 @@ def planted_shares() -> list[int]:
 def unseen(
     corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
 ) -> str:
-    """A sentence on how small a bias the images can show; the least visible planted bias counts."""
+    """A sentence on how small a bias the images can show, for the bias that is hardest to see."""
     sizes = [size for size in _sizes_of_groups(corpus, attribute) if size]
     if len(sizes) != 2:
         return "how small a bias these images can show was measured for two groups only"
@@ -330,7 +330,7 @@ def _sizes_of_groups(corpus: Corpus, attribute: str) -> list[int]:
 
 
 def reading_of(measurement: Measurement) -> str:
-    """The name of a measured number: metric, direction, alignment, and a part's name."""
+    """The name of a measured number, made of metric, direction, alignment and part."""
     direction = direction_of(measurement.part)
     part = measurement.part.removeprefix(f"{direction}:")
     words = (

@@ -1,7 +1,7 @@
-"""Tables on the screen.
+"""Prints tables on the screen.
 
-A table wider than the terminal is folded into blocks, one below the other, so that no number is
-cut. Each block begins with the columns that name the rows.
+A table that is wider than the terminal is folded into blocks, one below the other, so that no
+number is cut. Each block begins with the columns that contain the names of rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fits_in_width(table: Table) -> bool:
 
 
 def _columns(table: Table) -> list[list[str]]:
-    """The texts of each column, beginning with its name."""
+    """The texts of each column, with its name first."""
     lines = [table.head, *([cell_text(cell) for cell in row] for row in table.rows)]
     return [list(map(printable, column)) for column in zip(*lines, strict=True)]
 
@@ -65,7 +65,7 @@ def _natural(column: Sequence[str]) -> int:
 
 
 def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
-    """The width of each column; names of rows are cut so that a number with interval fits."""
+    """The width of each column; names of rows are cut so that a number and its interval fit."""
     sizes = [_natural(column) for column in columns]
     fitting = min(_INTERVAL, max(sizes[keys:], default=0))
     while _total([*sizes[:keys], fitting]) > width() and max(sizes[:keys], default=0) > _FEWEST:
@@ -75,7 +75,7 @@ def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
 
 
 def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
-    """For each block, the places of its columns; columns that name rows come first."""
+    """The places of the columns of each block; columns with names of rows come first."""
     block = list(range(keys))
     for place in range(keys, len(sizes)):
         if len(block) > keys and _total(sizes[one] for one in [*block, place]) > width():
@@ -86,7 +86,7 @@ def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
 
 
 def _lines(table: Table, cells: Sequence[tuple[int, str]], sizes: Sequence[int]) -> Iterator[str]:
-    """The screen lines of a row; ``cells`` are its texts with the places of their columns."""
+    """The screen lines of a row; ``cells`` are its texts, with the places of their columns."""
     folded = [
         fold(text, sizes[place], _NAMES) if place < table.keys else fold(text, sizes[place])
         for place, text in cells

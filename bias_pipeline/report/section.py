@@ -1,4 +1,4 @@
-"""A part of a report, not yet in any format, and how it reads tables of runs."""
+"""A part of a report before it has a format, and a reader for the tables of runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Section:
 def stored_lines(
     store: ResultStore, result: Result, table: str, columns: Set[str], damaged: list[str], lost: str
 ) -> list[dict[str, str]]:
-    """The lines of a run's table; empty if the table or one of the columns is absent.
+    """The lines of a run's table; empty if the table or a wanted column is absent.
 
     If the file is damaged, ``damaged`` gets a sentence that ends in ``lost``.
     """

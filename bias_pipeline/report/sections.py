@@ -45,7 +45,7 @@ BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paire
 
 
 def answer_sections(summaries: Sequence[Summary]) -> Iterable[Section]:
-    """A section for each captioner with the answers and, below, all numbers on each question."""
+    """A section for each captioner, with the answers and then all numbers on each question."""
     for summary in summaries:
         if all(math.isnan(a.value) for answers in summary.answers.values() for a in answers):
             continue
@@ -75,7 +75,7 @@ def answer_sections(summaries: Sequence[Summary]) -> Iterable[Section]:
 def overviews(
     results: Sequence[Result], leaderboards: Sequence[Leaderboard], limits: Limits = LIMITS
 ) -> Iterable[Section]:
-    """A section for each data set and attribute, with a table of captioners against metrics."""
+    """A section for each data set and attribute, with a table of captioners and metrics."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in latest_results(results):
         groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
@@ -105,14 +105,14 @@ _EXTENT = ("images", "coverage", "no group")
 
 
 def _extent(row: Row, result: Result) -> list[Cell]:
-    """Three cells: a number's images, its coverage, the share of captions that name no group."""
+    """Three cells: a number's images, its coverage, and the share of captions without a group."""
     covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
     silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
     return [NumberCell(row.n_images, digits=0), covered, silent]
 
 
 class _Matrix:
-    """Headlines of captioners (lines) under metrics (columns)."""
+    """Headlines of captioners (lines) for metrics (columns)."""
 
     def __init__(
         self, results: Sequence[Result], best: Iterable[tuple[str, str]], limits: Limits
@@ -136,7 +136,7 @@ class _Matrix:
                     self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
     def table(self) -> Table:
-        """The table; for one captioner, a line has a headline and the number of its images."""
+        """The table; for one captioner, each line has a headline and the number of its images."""
         if len(self.cells) == 1:
             ((captioner, headlines),) = self.cells.items()
             _, first = next(iter(headlines.values()))
@@ -176,7 +176,7 @@ _DIRECTIONS = ("attribute to task", "task to attribute")
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
-    """A section for every metric that has both directions: A→T against T→A."""
+    """A section for every metric that has both directions, with A→T against T→A."""
     groups: dict[tuple[str, str, str, str], list[tuple[Row, Row]]] = {}
     neutrals = _neutrals(results)
     for result in results:
@@ -274,7 +274,7 @@ def _ranking(leaderboard: Leaderboard) -> Table:
 
 
 def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Table]:
-    """A table of a headline's parts: a line for each part, a column for each captioner."""
+    """A table of a headline's parts, with a line for each part and a column for each captioner."""
     names: dict[str, bool] = {}  # whether each part has a value
     parts_by_captioner: dict[str, dict[str, Row]] = {}
     for rank in leaderboard.ranks:
@@ -305,7 +305,7 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
 
 
 def _belongs(part: str, headline: str) -> bool:
-    """Whether a part belongs to a headline; a direction's part belongs only to that direction."""
+    """Whether a part belongs to a headline; parts of a direction belong only to the direction."""
     return part not in HEADLINES and direction_of(part) in ("", headline)
 
 
@@ -330,14 +330,14 @@ class Bounds:
 
     @property
     def sampled_ends(self) -> tuple[float, float]:
-        """The lowest lower end and the highest upper end of the intervals."""
+        """The lowest lower end and the highest upper end of all intervals."""
         return (
             min(row.ci_low for row in self.rows.values()),
             max(row.ci_high for row in self.rows.values()),
         )
 
     def sentence(self) -> str:
-        """A sentence with the bounds; fractions are in per cent."""
+        """A sentence with the bounds, in which fractions are in per cent."""
         first = next(iter(self.rows.values()))
         low, high = (
             f"{NumberCell.in_unit(first.unit, self.rows[who].value).text} ({who})"
@@ -370,7 +370,7 @@ def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> lis
 def front_sections(
     results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]
 ) -> Iterable[Section]:
-    """A section for each front of a measure of quality and a headline of bias."""
+    """A section for each front of one measure of quality and one headline of bias."""
     neutrals = _neutrals(results)
     for front in fronts(results, draws):
         first = front.places[0]

@@ -71,7 +71,7 @@ class Summary:
     unsure: Collection[str] = ()
 
     def answer_in_short(self, question: str) -> tuple[str, str]:
-        """The tone and the text of the answer; for several captioners, the count of each answer."""
+        """The tone and the text of the answer; several captioners give the count of each answer."""
         on_question = [
             answer
             for answers in self.answers.values()
@@ -99,7 +99,7 @@ def summaries(
 
 
 def _verdicts(results: Sequence[Result], limits: Limits) -> dict[tuple[str, str], Verdict]:
-    """For each data set and captioner, a verdict on all attributes; p is corrected over these."""
+    """For each data set and captioner, a verdict on all attributes, over which p is corrected."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -170,7 +170,7 @@ def _untested_sentence(results: Sequence[Result]) -> str:
 
 
 def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
-    """Warnings about the captions, for instance that many decline; each warning once."""
+    """Warnings about the captions, for instance that many decline; each warning occurs once."""
     start = "warning: "
     warnings = (
         (f"{result.rows[0].captioner}: " * several, note.removeprefix(start))
@@ -183,7 +183,7 @@ def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
-    """The names and values of facts such as the file, the date, the images and the coverage."""
+    """The names and values of facts, such as the file, the date, the images and the coverage."""
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
     corpora = [result.facts.corpus for result in results]
@@ -223,7 +223,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 
 def _n_labelled(result: Result) -> int:
-    """How many images belong to a group; computed from coverage in results of earlier versions."""
+    """The number of images with a group; computed from coverage in results of old versions."""
     if (stored := result.facts.corpus.n_labelled) is not None:
         return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
@@ -250,7 +250,7 @@ def _lengths(results: Sequence[Result]) -> str:
 
 
 def _span(shares: Iterable[float]) -> str:
-    """The lowest and the highest of some shares as text, in per cent."""
+    """A text with the lowest and the highest of some shares, in per cent."""
     known = [share for share in shares if not math.isnan(share)]
     if not known:
         return "–"
@@ -259,7 +259,7 @@ def _span(shares: Iterable[float]) -> str:
 
 
 def _basis(results: Sequence[Result]) -> str:
-    """A text on what brackets and p mean, and on whether a difference is amplification."""
+    """A text that says what brackets and p mean, and whether a difference is amplification."""
     text = (
         "Brackets are 95 % intervals over images and seeds; p is Holm-corrected within each "
         "question."
@@ -277,7 +277,7 @@ def _undecided_sentences(
     answers: Mapping[str, Sequence[Answer]],
     results: Sequence[Result],
 ) -> list[str]:
-    """The sentences below the answers, and the meanings of the signs."""
+    """The sentences below the answers, with the meanings of the signs."""
     if len(verdicts) == 1:
         (name,) = verdicts
         lines = notes(verdicts[name], answers[name])
@@ -340,7 +340,7 @@ def _range_text(names: Sequence[str], leads: Sequence[Answer]) -> str:
 
 
 def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
-    """Some captioners as text: by name, or as their number out of all."""
+    """Some captioners as text, by name or as their number out of all captioners."""
     if not names:
         return "None, beyond chance,"
     if len(names) == len(captioners) > 1:
@@ -351,7 +351,7 @@ def _captioners_text(names: Sequence[str], captioners: Sequence[str]) -> str:
 
 
 def not_used_by_all(findings: Iterable[Finding]) -> list[str]:
-    """A sentence for each reason why numbers are not used; captioners' reasons are joined."""
+    """A sentence for each reason not to use numbers; equal reasons of captioners are joined."""
     stems: dict[tuple[str, str], dict[str, str]] = {}
     for finding in findings:
         stem, _, detail = finding.doubt.partition(": ")

@@ -27,7 +27,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """A number as it is, without a minus at zero, or a dash for NaN.
+    """A number without a minus sign at zero, or a dash for NaN.
 
     Example:
         >>> number(1.25), number(-0.001), number(float("nan"))
@@ -82,7 +82,7 @@ class NumberCell:
     def in_unit(
         cls, unit: str, value: float, low: float | None = None, high: float | None = None
     ) -> NumberCell:
-        """A cell with a number in its unit; a fraction is shown in per cent."""
+        """A cell with a number in its unit, where fractions are in per cent."""
         fraction = unit == "fraction"
         return cls(value, low, high, fraction, digits=1 if fraction else 2)
 
@@ -124,11 +124,10 @@ class Weighted:
 
     @property
     def text(self) -> str:
-        """The caption without weights."""
         return " ".join(word for word, _ in self.words)
 
     def levels(self) -> list[tuple[str, int]]:
-        """Each word with the strength of its weight, from -2 to 2; 0 stands for a small weight.
+        """Each word with the strength of its weight, from -2 to 2, where 0 means a small weight.
 
         Example:
             >>> Weighted((("a", 0.1), ("truck", -1.2), ("red", 0.5))).levels()
@@ -182,7 +181,7 @@ class Table:
     texts: bool = False  # whether all columns are set flush left, not only those that name the row
 
     def has_words(self, column: int) -> bool:
-        """Whether a column has words and is therefore set flush left."""
+        """Whether a column has words, and is therefore aligned to the left."""
         return any(
             not isinstance(row[column], NumberCell) and _WORD.search(cell_text(row[column]))
             for row in self.rows
@@ -196,7 +195,7 @@ _OF_MACHINE = ("host", "pid")
 
 
 def without_places(text: str) -> str:
-    """A text in which absolute paths are cut to their last name.
+    """A text in which only the last name of each absolute path stays.
 
     Example:
         >>> without_places("dataset.root=/home/kim/data/coco, and/or https://a.org/b/c")

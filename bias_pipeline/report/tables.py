@@ -69,7 +69,7 @@ def print_results(results: Sequence[Result]) -> None:
 
 
 def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
-    """A table with a row for each cell; settings of ``beyond`` that do not vary are the caption."""
+    """A table with a row for each cell; equal settings of ``beyond`` are in the caption."""
     varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
     caption = " · ".join(
@@ -105,7 +105,7 @@ def _p_cells(p_values: Sequence[float]) -> str:
 
 
 def arrow(row: Row, neutral: float = 0.0) -> str:
-    """An arrow: up if the interval lies above the no-bias value, down if below, else level."""
+    """Up if the interval lies above the no-bias value, down if it lies below, else level."""
     if math.isnan(row.ci_low) or math.isnan(row.ci_high):
         return ""
     if row.ci_low > neutral:
@@ -135,7 +135,7 @@ def _cells(
 
 
 def _leading_row(result: Result) -> Row:
-    """The row whose coverage and share without a group are printed."""
+    """The row whose coverage and share of captions without a group are printed."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
@@ -155,7 +155,7 @@ def marks(row: Row, result: Result) -> str:
 
 
 def legend(results: Sequence[Result]) -> list[str]:
-    """The meanings of the signs of :data:`MARKS` that results have."""
+    """The meanings of those signs of :data:`MARKS` that results have."""
     used = {mark for result in results for mark in marks(_leading_row(result), result).split()}
     return [f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used]
 
@@ -165,7 +165,7 @@ def has_blanks(result: Result) -> bool:
 
 
 def metric_name(metric: str, attribute: str) -> str:
-    """A metric's name for readers; for an attribute other than gender, without the word gender.
+    """A metric's name for readers; for other attributes than gender it lacks the word gender.
 
     Example:
         >>> metric_name("gender_error", "gender"), metric_name("gender_error", "religion")
@@ -191,7 +191,7 @@ def pointing(row: Row, result: Result) -> str:
 
 
 def _too_long_for_quality(row: Row, result: Result) -> bool:
-    """Whether captions are so long that they cannot score as high as human captions."""
+    """Whether captions are too long to score as high as human captions."""
     return row.metric == "quality" and bool(much_longer(result))
 
 
@@ -225,10 +225,11 @@ def _title(results: Sequence[Result]) -> str:
 
 
 def attributed_notes(results: Sequence[Result]) -> list[str]:
-    """The notes of cells; each note stands once, after the captioners that it is about.
+    """The notes of cells; each note occurs once, after the captioners that it is about.
 
-    If only some cells of a captioner have a note, the note names these cells too, as in ``oscar
-    (lic matched)``: by the metric, attribute and data set (if there are several), and by settings.
+    If only some cells of a captioner have a note, the note also names these cells, as in ``oscar
+    (lic matched)``. A cell's name has the metric, the attribute and data set (if there are
+    several), and settings.
     """
     keys = ("metric", "attribute", "dataset")
     several = [key for key in keys if len({getattr(r.rows[0], key) for r in results}) > 1]
@@ -254,7 +255,7 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """The notes that a reader must know besides the numbers; each note once."""
+    """The notes that a reader needs besides the numbers; each note occurs once."""
     notes = _fold_curves(attributed_notes(results))
     if not all(_amplifies(result) for result in results):
         notes.append(
@@ -278,7 +279,7 @@ def _fold_curves(notes: Sequence[str]) -> list[str]:
 
 
 def _directions(results: Sequence[Result]) -> list[str]:
-    """A line on how to read each metric; metrics with the same text share a line."""
+    """A line on how to read each metric; metrics with the same text have one line."""
     metrics: dict[str, list[str]] = {}
     for result in results:
         metrics.setdefault(result.facts.metric.direction, []).append(result.rows[0].metric)
@@ -312,5 +313,5 @@ def _cell_of(result: Result) -> tuple[object, ...]:
 
 
 def captioners(results: Sequence[Result]) -> list[str]:
-    """The names of the captioners, in the order of the results."""
+    """The names of the captioners, in the order of results."""
     return list(dict.fromkeys(result.rows[0].captioner for result in results))

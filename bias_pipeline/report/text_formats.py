@@ -1,12 +1,12 @@
-"""Writes tables as Markdown and LaTeX, decisions as JUnit XML, and a section of a model card.
+"""Writes tables as Markdown and LaTeX, decisions as JUnit XML, and a section for a model card.
 
-Text from data is escaped, so that it stays text.
+Text from data is escaped, so that it cannot become commands.
 
-The LaTeX needs the package booktabs and a LaTeX of 2020 or later, which reads UTF-8 and has the
-text companion signs in its base. Chinese names and emoji are written as they are; they need
-LuaLaTeX or XeLaTeX, and a font that has them. In JUnit XML, which CI reads, a decision that is lost
-or undecided by a margin is a failure. A number that decides nothing, or a metric that does not
-apply, is skipped.
+The LaTeX needs the package booktabs. LaTeX must be of 2020 or later, to read UTF-8 and to have the
+text companion signs in its base. Chinese names and emoji are written without changes. Chinese names
+and emoji need LuaLaTeX or XeLaTeX, and a font that has them. In JUnit XML, which CI reads, a
+decision that is lost, or undecided within a margin, is a failure. A number that decides nothing, or
+a metric that does not apply, is skipped.
 
 A model card begins with the hub's YAML, the ``model-index``, which has a result for each number.
 The interval is among the result's settings, since the hub has no field for intervals. The hub's
@@ -89,7 +89,7 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _markdown_word(word: str, level: int) -> str:
-    """A word, underlined if it has a weight and slanted if it points to the second group."""
+    """A word, underlined if it has a weight, and slanted if it points to the second group."""
     text = escape_markdown(word)
     if not level:
         return text
@@ -130,7 +130,7 @@ _SPACES = re.compile(r"(?<= ) |^ | $")
 
 
 def escape_latex(text: str) -> str:
-    r"""Text escaped for LaTeX: no commands, formulas or ligatures of punctuation.
+    r"""Text escaped for LaTeX, without commands, formulas or ligatures of punctuation.
 
     Example:
         >>> print(escape_latex("50% of $x_1$ & \\input{a}"))
@@ -205,7 +205,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def _latex_word(word: str, level: int) -> str:
-    """A word, underlined if it has a weight and slanted if it points to the second group."""
+    """A word, underlined if it has a weight, and slanted if it points to the second group."""
     text = escape_latex(word)
     if not level:
         return text
@@ -213,7 +213,7 @@ def _latex_word(word: str, level: int) -> str:
 
 
 def skipped_cells(skipped: Mapping[str, str]) -> list[dict[str, str]]:
-    """Skipped cells as plain data, their paths cut to the last name.
+    """Skipped cells as plain data, in which paths are cut to their last name.
 
     Example:
         >>> skipped_cells({"metric=dpa captioner='/home/kim/new.json'": "no objects"})
@@ -287,7 +287,7 @@ _ARGUMENTS = ("attribute", "part", "encoder", "head", "masking", "alignment", "s
 def evaluation_results(report: Report, dataset: str) -> str:
     """Every headline number as an entry of a model's ``.eval_results`` folder on the hub.
 
-    ``report`` has runs of one captioner; ``dataset`` is a data set's name on the hub, as
+    ``report`` has runs of one captioner; ``dataset`` is the name of a data set on the hub, as
     ``owner/photos``.
     """
     _, rows = _one_captioner(report)
@@ -296,7 +296,7 @@ def evaluation_results(report: Report, dataset: str) -> str:
 
 
 def _evaluation(row: Row, report: Report, dataset: str) -> dict[str, Any]:
-    """An entry: its task identifies the number, and its notes have all else."""
+    """An entry, whose task identifies the number and whose notes contain everything else."""
     settings = _settings(row, report)
     arguments = _arguments(row, report)
     notes = [f"{key}={arguments[key]}" for key in arguments if key not in settings]
@@ -326,12 +326,12 @@ def benchmark_file(report: Report, dataset: str) -> str:
 
 
 def _task_of(row: Row, report: Report) -> str:
-    """A name for a number that no other number has, in characters that the hub permits."""
+    """A unique name for a number, in characters that the hub permits."""
     return re.sub(r"[^\w.]+", "-", "-".join([row.metric, *_settings(row, report).values()]))
 
 
 def _one_captioner(report: Report) -> tuple[str, list[Row]]:
-    """The name and the headline numbers of the only captioner; several captioners are refused."""
+    """The name and the headline numbers of the only captioner; several are refused."""
     names = sorted({row.captioner for row in report.rows})
     if len(names) > 1:
         raise DataError(
@@ -366,14 +366,14 @@ def _headlines(report: Report) -> Iterator[Row]:
 
 
 def _settings(row: Row, report: Report) -> dict[str, str]:
-    """How a number was made: columns of its row, and settings in which runs differ."""
+    """A text on how a number was made: columns of its row, and settings in which runs differ."""
     columns = {name: text for name in _ARGUMENTS if (text := getattr(row, name))}
     differing = report.settings.get(row.run_id, {})
     return columns | {key: printable(without_places(value)) for key, value in differing.items()}
 
 
 def _arguments(row: Row, report: Report) -> dict[str, Any]:
-    """How a number was made, its interval, and how much data it rests on."""
+    """A text on how a number was made, with its interval and the data behind it."""
     arguments: dict[str, Any] = dict(_settings(row, report))
     ends = {"ci_low": row.ci_low, "ci_high": row.ci_high}
     arguments |= {name: round(value, 6) for name, value in ends.items() if math.isfinite(value)}
@@ -423,7 +423,7 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
 
 
 def _summary(summary: Summary) -> Iterator[str]:
-    """Lines on what was scored, the verdict, and what is not known."""
+    """Lines on the data, the verdict, and the things that are not known."""
     yield f"### {escape_markdown(summary.title)}\n"
     yield (
         "; ".join(f"{name.lower()}: {escape_markdown(value)}" for name, value in summary.facts)
@@ -458,7 +458,7 @@ def _card_line(row: Row, report: Report) -> list[Cell]:
 
 
 def _reading(row: Row, report: Report) -> str:
-    """How to read a number, in the words of its run; a ratio is read against 1."""
+    """A text on how to read a number, in the words of its run; a ratio is compared with 1."""
     if row.part not in HEADLINES:
         return _LEVEL
     info = info_of(row.metric)

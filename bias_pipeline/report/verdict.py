@@ -1,7 +1,8 @@
 """Finds the answer to each question from the results of one captioner.
 
-An answer uses only numbers that stay the same if captions of all groups alike become longer or
-shorter (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other headlines are only shown.
+An answer uses only numbers that stay the same if the captions of all groups become longer or
+shorter in the same way (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other headlines are
+only shown.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 
 @dataclass(frozen=True)
 class OwnAnswer:
-    """The answer that a metric gives to its question, from the manifest."""
+    """The answer that a metric itself gives to its question, from the manifest."""
 
     answer: str  # `yes`, `no` or `cannot_tell`
     reason: str = ""  # why there is no answer
@@ -70,7 +71,7 @@ class OwnAnswer:
 
     @classmethod
     def of_result(cls, result: Result) -> OwnAnswer | None:
-        """The answer in a result's manifest; None if the manifest has no answer."""
+        """The answer in the manifest of a result, or None if there is no answer."""
         stored = mapping_in(result.facts.audit, result.rows[0].metric)
         if not stored.get("answer"):
             return None
@@ -131,9 +132,9 @@ class Finding:
 
     @property
     def no(self) -> bool:
-        """Whether the interval at equal style excludes more than negligible bias.
+        """Whether the interval at equal style excludes any bias that is not negligible.
 
-        A number about a part of the captions excludes nothing, since the rest may contain more
+        A number about a part of the captions excludes nothing, because the rest may contain more
         bias.
         """
         if self.answered:
@@ -144,17 +145,17 @@ class Finding:
 
     @property
     def of_few_words(self) -> bool:
-        """Whether an alignment removed so many words that the kept words may not stand for them."""
+        """Whether an alignment removed so many words that the rest may not represent them."""
         return self.retained < LIMITS.reach
 
     @property
     def lacks_annotators(self) -> bool:
-        """Whether the number lacks an annotators' number to be compared with."""
+        """Whether there should be an annotators' number for comparison, but none exists."""
         return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
 
     @property
     def significant(self) -> bool:
-        """Whether the number differs from the no-bias value, by the adjusted p."""
+        """Whether the number differs from the no-bias value, judged by the adjusted p."""
         return self.p_value < _ALPHA
 
     @property
@@ -167,7 +168,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All findings on a captioner, ordered by question."""
+    """All findings on a captioner, ordered by their questions."""
 
     findings: Sequence[Finding]  # one for every headline, ordered by question
     # By attribute, the share of the model's words that were compared or described persons
@@ -181,7 +182,7 @@ class Verdict:
         return list(dict.fromkeys(finding.row.attribute for finding in self.findings))
 
     def findings_on(self, question: str, attribute: str | None = None) -> list[Finding]:
-        """The findings on a question, for one attribute or for all."""
+        """The findings on a question, for one attribute or for all attributes."""
         return [
             finding
             for finding in self.findings
@@ -192,13 +193,13 @@ class Verdict:
         return [finding for finding in self.findings_on(question, attribute) if not finding.doubt]
 
     def findings_without_annotators(self, question: str, attribute: str) -> list[Finding]:
-        """The findings on a question that lack only human captions."""
+        """The findings on a question that need only human captions."""
         return [
             finding for finding in self.findings_on(question, attribute) if finding.lacks_annotators
         ]
 
     def withheld(self, question: str, attribute: str) -> str:
-        """Why these captions allow no answer to a question; see :class:`Finding`."""
+        """Why these captions allow no answer to a question; :class:`Finding` has the rules."""
         return next((f.withheld for f in self.findings_on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
@@ -213,12 +214,12 @@ class Verdict:
         return "unknown" if self.findings_on(question, attribute) else ""
 
     def is_sure(self, question: str, attribute: str) -> bool:
-        """Whether the answer stays ``more`` after a correction for all questions (Holm)."""
+        """Whether the answer is still ``more`` after a correction for all questions (Holm)."""
         yes = self.answer(question, attribute) == "more"
         return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
 
     def about(self, attribute: str) -> Verdict:
-        """The verdict, reduced to one attribute; p values stay corrected for all attributes."""
+        """The verdict on one attribute alone; p values stay corrected for all attributes."""
         chosen = [finding for finding in self.findings if finding.row.attribute == attribute]
         return replace(self, findings=chosen)
 
@@ -240,9 +241,10 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
 
 
 def covered_words(results: Sequence[Result]) -> dict[str, float]:
-    """The share of the model's words that were compared or described persons, by attribute.
+    """The share of the model's words that were compared or that described persons, by attribute.
 
-    An attribute is absent unless an alignment removed words that annotators use less often.
+    An attribute is absent from the result unless an alignment removed words that annotators use
+    less often.
     """
     left: dict[str, float] = {}
     counted: dict[str, float] = {}
@@ -260,7 +262,7 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
 def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     """The p of each answered question and attribute, corrected for all of them (Holm).
 
-    A leak by a part of the words does not count, since the other words may compensate for it.
+    A leak by only some of the words does not count, since the other words may compensate for it.
     """
     smallest: dict[tuple[str, str], float] = {}
     for finding in findings:
@@ -274,7 +276,7 @@ def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], floa
 
 
 def _supersede(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, without plain scores for which there is a score at equal style."""
+    """The findings, without plain scores if there is also a score at equal style."""
 
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.row.metric, finding.row.attribute, finding.headline
@@ -289,7 +291,7 @@ def _supersede(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _adjust(findings: Sequence[Finding]) -> list[Finding]:
-    """Adjust p (Holm) within each question and attribute."""
+    """Adjust p within each question and attribute (Holm)."""
     families: dict[tuple[str, str], list[int]] = {}
     for index, finding in enumerate(findings):
         if not finding.doubt:
@@ -303,7 +305,7 @@ def _adjust(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _unjudged_finding(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
-    """A finding without judgement: the captioner's value and the value of the labels."""
+    """A finding without judgement, with the captioner's value and the labels' value."""
     nan = math.nan
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else nan
@@ -316,7 +318,6 @@ def _unjudged_finding(question: str, rows: Mapping[str, Row], headline: str) -> 
 def _by_the_metric(
     result: Result, question: str, rows: Mapping[str, Row], headline: str
 ) -> Finding:
-    """The finding of a metric that answers its question itself."""
     stored, row = OwnAnswer.of_result(result), rows[headline]
     doubt = stored.why_unanswered if stored else conclusion_checks.NO_VALUE
     return Finding(
@@ -336,11 +337,11 @@ def _by_the_metric(
 
 
 def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
-    """Withhold the answer of a finding if these captions allow none.
+    """Withhold the answer of a finding if these captions allow no answer.
 
-    No answer is allowed if labels or captions are of other images, if word lists are in another
-    language, or if captions are much longer than human captions and words that annotators use less
-    often were not removed.
+    No answer is allowed if labels or captions belong to other images, or if word lists are in
+    another language. Nor is an answer allowed if captions are much longer than human captions and
+    words that annotators use less often were not removed.
     """
     if untestable := conclusion_checks.untestable_data(result):
         return replace(finding, doubt=f"it {untestable}", withheld=untestable, p_value=math.nan)
@@ -455,7 +456,7 @@ def _lowest(result: Result, part: str) -> float:
 
 
 def _p_value(row: Row, neutral: float) -> float:
-    """The row's p, or a two-sided p from the interval's half towards the no-bias value."""
+    """The row's p, or a two-sided p from the half of the interval towards the no-bias value."""
     if not math.isnan(row.p_value):
         return row.p_value
     above = row.value > neutral

@@ -1,6 +1,6 @@
-"""Words for questions and answers, and the choice of one number to show out of several.
+"""Words for questions and answers, and the choice of one number out of several.
 
-In the questions, ``{attribute}`` is replaced by gender, race or another attribute.
+In the questions, ``{attribute}`` stands for gender, race or another attribute.
 """
 
 from __future__ import annotations
@@ -90,12 +90,11 @@ def panel_of(question: str, headline: str) -> str:
 
 
 def rank(metric: str) -> int:
-    """The rank of a metric among leading metrics."""
     return LEADS.index(metric) if metric in LEADS else len(LEADS)
 
 
 def clause_of(question: str, form: int, attribute: str, metric: str = "") -> str:
-    """What a captioner does if a metric's answer is yes; form 1 is for several captioners."""
+    """What a captioner does if the answer of a metric is yes; form 1 is for several captioners."""
     others = "the labels do" if _by_labels(metric) else "annotators do"
     return ANSWER_CLAUSES[question][form].format(attribute=attribute, others=others)
 
@@ -107,19 +106,19 @@ def _by_labels(metric: str) -> bool:
 
 
 def lead(findings: Sequence[Finding]) -> Finding:
-    """The finding to show: one that shows bias, or else one of the best known metric."""
+    """The finding to show, which shows bias or else comes from the best known metric."""
     return min(findings, key=lambda finding: (not finding.is_biased, rank(finding.row.metric)))
 
 
 def named_parts(finding: Finding) -> list[str]:
-    """The concepts or objects that a metric's own answer names, each with the groups' rates."""
+    """The concepts or objects that a metric's own answer names, with the rates of the groups."""
     if finding.answered is None or not finding.is_biased:
         return []
     return [text.partition(": ")[0] for text in finding.answered.on_named]
 
 
 def reading_name(finding: Finding) -> str:
-    """A finding's metric, direction and settings, and its part unless the part is a headline."""
+    """The metric, direction and settings of a finding, with its part unless this is a headline."""
     part = finding.row.part
     if finding.headline not in HEADLINES:
         return f"{finding_name(finding)} ({finding.headline})"
@@ -134,5 +133,5 @@ def finding_name(finding: Finding) -> str:
 
 
 def one_direction(verdict: Verdict, question: str) -> bool:
-    """Whether an answer is only about A→T."""
+    """Whether an answer is about A→T only."""
     return {finding.headline for finding in verdict.findings_used(question)} == {A_TO_T}

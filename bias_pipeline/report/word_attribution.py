@@ -1,4 +1,4 @@
-"""Writes and shows the words that leak an attribute: in files, on the terminal, in the report.
+"""Writes and shows the words that leak an attribute, in files, on the terminal and in the report.
 
 ``words-RUN.csv`` has a line for each n-gram, side and group. ``word_examples-RUN.csv`` has a line
 for each word of each example. ``words-RUN.sha256`` has the checksums of both files. Gains and
@@ -42,7 +42,7 @@ NETWORK = (
 
 
 def save_words(folder: Path, name: str, words: RevealingWords) -> Path:
-    """Write both files and their checksums; returns the path of the words."""
+    """Write both files and their checksums; returns the path of the file with the words."""
     tables = {f"words-{name}": _lines(words), f"word_examples-{name}": _example_lines(words)}
     files = {
         f"{stem}.csv": table_csv(list(lines)).encode("utf-8", "replace")
@@ -132,7 +132,7 @@ def read_words(path: Path) -> RevealingWords:
 
 
 def _join_groups(groups: Sequence[str]) -> str:
-    """Names of groups, separated by blanks; as JSON if a name has blanks or begins as JSON does.
+    """Names of groups, separated by blanks, or as JSON if a name has blanks or resembles JSON.
 
     Example:
         >>> _join_groups(["male", "female"]), _join_groups(["east asian", "white"])
@@ -144,7 +144,7 @@ def _join_groups(groups: Sequence[str]) -> str:
 
 
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
-    """Check that all sides have the same n-grams, each with a coefficient for every group."""
+    """Check that all sides have the same n-grams, and each n-gram a coefficient for every group."""
     sides: dict[str, set[Gram]] = {"model": set()}
     for word in words:
         sides.setdefault(word.side, set()).add(word.gram)
@@ -157,7 +157,7 @@ def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
 
 
 def _sums(path: Path) -> dict[str, str]:
-    """The checksums of files by name, as ``sha256sum`` writes them."""
+    """The checksums of files by name, in the format of ``sha256sum``."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -235,7 +235,7 @@ def section(words: RevealingWords) -> Section:
 
 
 def word_tables(words: RevealingWords) -> list[Table]:
-    """Tables of the words that leak most: added words, the model's captions, human captions."""
+    """Tables of the words that leak most: added words, the model's words, annotators' words."""
     captions = {
         "difference": "What the captioner added, then what it left out: model minus human",
         "model": f"What leaks {words.attribute} in the captions of {words.captioner}",
@@ -266,7 +266,7 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
 
 
 def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
-    """The group that an n-gram points to; None in the line for all n-grams together.
+    """The group that an n-gram points to, or None in the line for the sum of all n-grams.
 
     Example:
         >>> speaks = Interval(-0.5, -0.6, -0.4)
@@ -303,7 +303,7 @@ def _examples(words: RevealingWords) -> list[Table]:
 
 
 def print_added(words: Sequence[AddedWord], captioner: str) -> None:
-    """Print, for each group, the words that a captioner says of persons more than annotators do."""
+    """Print, for each group, words that a captioner uses for persons more than annotators do."""
     for group in dict.fromkeys(word.group for word in words):
         caption = f"Said of {group} by {captioner} more often than by annotators, per cent"
         rows: list[list[Cell]] = [
@@ -323,7 +323,7 @@ def print_added(words: Sequence[AddedWord], captioner: str) -> None:
 
 
 def print_words(words: RevealingWords) -> None:
-    """Print the words that leak most, beginning with words that the captioner added."""
+    """Print the words that leak most, where words that the captioner added come first."""
     for table in word_tables(words):
         print_table(table)
         print_out()

@@ -1,4 +1,4 @@
-"""The identity of a run: a hash of all that decides its numbers, and of nothing else."""
+"""Computes the identity of a run, a hash of all that decides its numbers and of nothing else."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_id(
     label_noise: LabelNoise | None = None,
     gold: GoldLabels | None = None,
 ) -> str:
-    """The run's name: readable words, then the hash of all that decides its numbers."""
+    """The run's name, made of readable words and the hash of all that decides its numbers."""
     content = {
         "metric": deciding(tree, corpus.dataset),
         "metric_version": metric_version,
@@ -115,7 +115,7 @@ def set_by(config: Mapping[str, object], place: str) -> str:
 def _mounts(
     node: object, path: tuple[str, ...], config: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:
-    """Every path whose value is only a reference, and the key to which the reference leads."""
+    """Every path whose value is only a reference, with the key to which the reference leads."""
     whole = _WHOLE.fullmatch(node) if isinstance(node, str) else None
     if whole:
         yield ".".join(path), whole[1]
@@ -136,11 +136,11 @@ def _select(config: Mapping[str, object], key: str) -> object:
 
 
 def deciding(node: object, dataset: str) -> object:
-    """The part of a configuration that decides numbers; classes are named without their module.
+    """The part of a configuration that decides numbers, with names of classes without modules.
 
-    A class may thus move to another module. These are left out: paths, numbers of processes, prose,
-    settings that the corpus's digest covers, labels of other data sets, and parameters that have
-    their value in :data:`LATER`.
+    So a class may move to another module. The result leaves out paths, numbers of processes, prose,
+    settings that the corpus's digest covers, labels of other data sets, and parameters with their
+    value in :data:`LATER`.
 
     Example:
         >>> node = {"_target_": "bias_pipeline.attack.ngram.Ngram", "cache": "outputs/.cache"}
@@ -176,7 +176,7 @@ def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, ob
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:
-    """A digest of the order of captions in the file; None unless splits depend on the order."""
+    """A digest of the order of captions in the file, or None unless splits depend on the order."""
     split = tree.get("split")
     if not isinstance(split, Mapping) or split.get("order") != "file":
         return None

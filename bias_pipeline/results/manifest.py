@@ -1,7 +1,7 @@
-"""The manifest of a run: how its numbers were computed, from which data, and how to read them.
+"""The manifest of a run: how its numbers were computed, from which data, how to read them.
 
 A manifest is stored as plain data, from which :func:`manifest_of` makes a :class:`Manifest`. A key
-that an earlier version did not write gets its default; an absent number is NaN.
+that an earlier version did not write gets its default. An absent number is NaN.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LanguageFacts:
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """How to read a metric's numbers."""
+    """The facts that readers need to read a metric's numbers."""
 
     title: str = ""
     direction: str = ""  # such as "lower is fairer"
@@ -67,7 +67,7 @@ class MetricFacts:
 
 @dataclass(frozen=True)
 class Manifest:
-    """How the numbers of a run were computed; fields are in the order in which they are stored."""
+    """How the numbers of a run were computed; the fields have their stored order."""
 
     corpus: CorpusFacts = CorpusFacts()
     speech: Mapping[str, CaptionStatistics] = field(default_factory=dict)  # by side
@@ -95,7 +95,7 @@ class Manifest:
     files: Mapping[str, str] | None = None  # checksums of files; None until stored
 
     def to_plain(self) -> dict[str, Any]:
-        """The manifest as it is stored."""
+        """The manifest in its stored form."""
         stored: dict[str, Any] = plain_values(self)
         if stored["training"]:
             del stored["training"]["curves"]  # stored as a table, with a line for each epoch
@@ -104,7 +104,7 @@ class Manifest:
 
 
 def manifest_of(stored: Mapping[str, Any]) -> Manifest:
-    """Read a manifest from plain data; a ValueError names an entry of another type.
+    """Read a manifest from plain data; a ValueError names an entry of the wrong type.
 
     Example:
         >>> manifest_of({"metric": {"question": "naming"}}).metric.question

@@ -1,4 +1,4 @@
-"""The Parquet files of a run: attackers' predictions, and draws of headlines."""
+"""Reads and writes the Parquet files of a run: attackers' predictions, and draws of headlines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.captions import dense_ranks
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.io.files import hashed_file
 from bias_pipeline.stats.bootstrap import Draws
@@ -26,9 +27,10 @@ def write_predictions(
 ) -> dict[str, str]:
     """Write ``predictions.parquet`` and, if tasks were guessed, ``task_predictions.parquet``.
 
-    Both files have side, seed and image. ``predictions.parquet`` adds the true group, and a
-    probability for each group. ``task_predictions.parquet`` adds, for each task, whether the image
-    has the task, and the task's probability. Returns checksums by file name.
+    Both files have the columns side, seed and image. ``predictions.parquet`` also has the true
+    group, and a probability for each group. ``task_predictions.parquet`` also has, for each task,
+    whether the image has the task, and the task's probability. The function returns checksums by
+    file name.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
@@ -42,7 +44,7 @@ def write_predictions(
 
 
 def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
-    """The predictions of exclusive groups, from the content of ``predictions.parquet``."""
+    """The predictions of exclusive groups, read from ``predictions.parquet``."""
     import pandas as pd
 
     table = pd.read_parquet(BytesIO(content))
@@ -66,8 +68,9 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
 def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
     """Write a column for each headline and seed, such as ``score:0``; returns the file's checksum.
 
-    Line one is the estimate. A count has the column ``score:counted``, a share of 500 observations
-    the column ``score:share of 500.0``. ``score:0 of all images`` is a seed that tested all images.
+    The first line is the estimate. A count has the column ``score:counted``. A share of 500
+    observations has the column ``score:share of 500.0``. ``score:0 of all images`` is the column of
+    a seed that tested all images.
     """
     columns = {
         f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])
@@ -78,7 +81,7 @@ def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
 
 
 def _column(draws: Draws, seed: int) -> str:
-    """The ending of a column's name, which follows the part."""
+    """The ending of a column's name, which stands behind the name of the part."""
     if draws.is_share:
         return f"{_SHARE}{draws.trials!r}"
     if not draws.trained:
@@ -87,7 +90,7 @@ def _column(draws: Draws, seed: int) -> str:
 
 
 def read_draws(content: bytes) -> dict[str, Draws]:
-    """The draws of each part, from the content of ``draws.parquet``."""
+    """The draws of each part, read from ``draws.parquet``."""
     from pyarrow.parquet import ParquetFile
 
     table = ParquetFile(BytesIO(content)).read()  # read_table would import pandas
@@ -111,7 +114,7 @@ def _floats(column: Any) -> Float64Array:
 
 
 def _draws(values: Float64Array, kind: str) -> Draws:
-    """The draws in a part's columns; ``kind`` is the first column's ending (:func:`_column`)."""
+    """The draws in the columns of a part; ``kind`` is the first column's ending."""
     share = kind.startswith(_SHARE)
     trials = float(kind.removeprefix(_SHARE)) if share else math.nan
     return Draws(
@@ -166,17 +169,18 @@ def _tasks(predictions: Sequence[Predictions]) -> dict[str, Any]:
 def _words(words: Sequence[str], codes: IntArray) -> Any:
     """(N,) the word of each code, as an Arrow array.
 
-    The array is built from buffers, since ``pyarrow.array`` would import pandas, which takes a
-    tenth of the time to start a small cell.
+    The array is made from buffers, since ``pyarrow.array`` would import pandas. Importing pandas
+    takes a tenth of the time that a small cell needs to start.
     """
     import pyarrow as pa
 
-    encoded = [word.encode() for word in words]
+    used = np.flatnonzero(np.bincount(codes))
+    encoded = [words[code].encode() for code in used.tolist()]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     texts = pa.StringArray.from_buffers(
-        len(words), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+        len(used), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
     )
-    return texts.take(_numbers(codes))
+    return texts.take(_numbers(dense_ranks(codes)))
 
 
 def _numbers(values: npt.NDArray[Any]) -> Any:
@@ -191,7 +195,7 @@ def _concatenate(arrays: Sequence[IntArray]) -> IntArray:
 
 
 def _write(path: Path, columns: Mapping[str, Any], repeated: Sequence[str] | bool = True) -> str:
-    """Write a column for each name; the columns ``repeated``, or all, are dictionary-encoded."""
+    """Write a column for each name; the columns in ``repeated``, or all, are dictionary-encoded."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

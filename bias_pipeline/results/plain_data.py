@@ -22,6 +22,8 @@ def plain_values(value: Any) -> Any:
         >>> plain_values({"a": np.array([1.0, np.nan])})
         {'a': [1.0, None]}
     """
+    if type(value) in (str, int, bool):
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
@@ -36,7 +38,7 @@ def plain_values(value: Any) -> Any:
 
 
 def checked_value(value: Any, kind: Any, name: str) -> Any:
-    """The value if it has the type ``kind``, else a ValueError; true and false are not numbers.
+    """The value if its type is ``kind``, otherwise a ValueError; true and false are not numbers.
 
     Example:
         >>> checked_value(1, int, "n_images")
@@ -51,7 +53,7 @@ def checked_value(value: Any, kind: Any, name: str) -> Any:
 def reader_of(kind: Any) -> Reader:
     """A reader of plain values as a type; its ValueError names what does not fit.
 
-    Null becomes NaN where a number is declared. For a dataclass, absent and null keys get their
+    Null becomes NaN if a number is declared. For a dataclass, absent and null keys get their
     defaults, and unknown keys are ignored.
 
     Example:

@@ -1,4 +1,4 @@
-"""A result: its rows, its manifest, its forms as text and CSV, and how it is read back."""
+"""A result, with its rows, its manifest, its forms as text and CSV, and its reader."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _DIGITS = 3  # printed digits of a number that is not a share
 
 @dataclass(frozen=True)
 class Row:
-    """One number with its interval and its origin; its fields are the columns of every table.
+    """One number with its interval and its origin; the fields are the columns of every table.
 
-    ``value``, ``seed_std`` and the interval are fractions where ``unit`` is ``fraction``; only
-    printing multiplies by 100. An absent number is NaN (null in JSON), never zero. A column that a
-    metric does not use is empty.
+    ``value``, ``seed_std`` and the interval are fractions if ``unit`` is ``fraction``. Only
+    printing multiplies them by 100. An absent number is NaN (null in JSON), never zero. A column
+    that a metric does not use is empty.
     """
 
     run_id: str
@@ -89,7 +89,7 @@ class Result:
 
     @cached_property
     def facts(self) -> Manifest:
-        """The manifest as a typed object."""
+        """The manifest as an object with types."""
         return manifest_of(self.manifest)
 
     @property
@@ -98,15 +98,15 @@ class Result:
         return [reword(note) for note in self.facts.notes]
 
     def neutral(self, part: str) -> float:
-        """The no-bias value of a headline; 0 for any other part."""
+        """The no-bias value of a headline; other parts have 0."""
         return self.facts.metric.neutral.get(part, 0.0)
 
     @property
     def by_group(self) -> dict[str, Row]:
-        """For each group, the row with the captioner's number; empty if no number is about a group.
+        """The row with the captioner's number for each group; empty if there are no such rows.
 
-        If the part ``named`` has numbers of groups, these rows are taken, otherwise a headline's
-        rows.
+        If the part ``named`` has numbers of groups, the function takes these rows, otherwise a
+        headline's rows.
         """
         rows = {row.part: row for row in self.rows}
         return next(filter(None, (group_rows(rows, part) for part in (*_DECIDING, *HEADLINES))), {})
@@ -124,7 +124,7 @@ class Result:
         return Table.from_pandas(self.frame(), preserve_index=False)
 
     def __repr__(self) -> str:
-        """Metric, captioner, data and main numbers, shares in per cent.
+        """The metric, the captioner, the data and the main numbers, with shares in per cent.
 
         Example:
             >>> Result("a run", (), {})
@@ -147,9 +147,9 @@ _DECIDING = ("named",)  # parts that decide in place of a headline
 
 
 def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
-    """For each group, in order, the row with the number ``part`` of this group alone.
+    """The row with the number ``part`` of each group alone, in the groups' order.
 
-    A group's row is named ``PART:GROUP``; a main number also has ``group:GROUP`` or
+    The row of a group is named ``PART:GROUP``. A main number also has ``group:GROUP`` or
     ``invented:GROUP``.
     """
     start = f"{part}:" if part in DIRECTIONS else ""
@@ -168,7 +168,7 @@ def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
 
 
 def _number(row: Any) -> str:
-    """A part's name and value, with the interval if there is one."""
+    """The name and value of a part, with the interval if there is one."""
     if math.isnan(row.value):
         return f"{row.part} undefined"
     share = row.unit == "fraction"
@@ -200,7 +200,7 @@ def rows_csv(
     further: Sequence[str] = (),
     settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> str:
-    """Rows as CSV with a header; see :func:`bias_pipeline.io.files.csv_text`.
+    """Rows as CSV with a header, in the form of :func:`bias_pipeline.io.files.csv_text`.
 
     Args:
         rows: rows of one or more runs.
@@ -231,7 +231,7 @@ def row_of(record: Mapping[str, Any]) -> Row:
 
 
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result from rows and manifest as plain data.
+    """A result made of rows and a manifest, both as plain data.
 
     Raises:
         ValueError: or a similar error, if the data have another shape.

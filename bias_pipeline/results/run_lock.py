@@ -1,4 +1,4 @@
-"""Claims on runs: a claim is a file that its owner renews as long as the owner lives."""
+"""Claims runs by files; the owner of a claim renews its file as long as the owner lives."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
 def hold_claim(path: Path) -> Iterator[None]:
     """Hold a claim; waits, with a warning, while another living process holds it.
 
-    A claim is taken over if its owner is dead, or if it was not renewed for ``STALE_S``. The age is
-    taken from the claim's time stamp or, since clocks of hosts differ, from how long this process
-    has seen no change.
+    A claim is taken over if its owner is dead, or if the claim was not renewed for ``STALE_S``. The
+    age comes from the claim's time stamp or, since clocks of hosts differ, from how long this
+    process has seen no change.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = _Waiting(path)
@@ -62,7 +62,7 @@ class _Waiting:
         self.warned = False
 
     def is_stale(self) -> bool:
-        """Whether nobody holds the claim any more; a wait calls this again and again."""
+        """Whether nobody holds the claim any more; a waiting process calls this repeatedly."""
         try:
             status = self.path.lstat()
             owner = _owner(self.path) if stat.S_ISREG(status.st_mode) else None
@@ -91,7 +91,7 @@ class _Waiting:
 
 
 def _owner(path: Path) -> tuple[str, str]:
-    """The host and the process that a claim names; both empty if the claim names no process."""
+    """The host and the process that a claim names, which are empty if it names no process."""
     with path.open("rb") as file:
         match = _OWNER.fullmatch(file.read(300).decode("utf-8", "replace"))
     return (match[1], match[2]) if match else ("", "")

@@ -1,8 +1,8 @@
-"""Several results together, with the settings in which they differ.
+"""Puts several results together, with the settings in which they differ.
 
 Rows have columns for the choices of a configuration. Values within a choice (``encoder.order``),
 seeds and versions decide numbers too. :attr:`Result.settings` has the settings in which cells of
-one metric differ; every table, title and file shows them, so that results are not confused.
+one metric differ. Every table, title and file shows them, so that nobody confuses results.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Results(tuple[Result, ...]):
         return "\n".join(map(str, self)) or "no results"
 
     def frame(self) -> DataFrame:
-        """All rows as one table; ``value`` has fractions, and NaN if a number is absent.
+        """All rows as one table; ``value`` has fractions, and NaN for absent numbers.
 
-        Settings in which cells differ become further columns, unless a column shows them.
+        Settings in which cells differ become further columns, unless a column already shows them.
         """
         from pandas import DataFrame
 
@@ -73,7 +73,7 @@ class Results(tuple[Result, ...]):
 def with_settings(results: Iterable[Result]) -> list[Result]:
     """Results with the settings that differ within a metric, attribute and data set.
 
-    Differing choices come first, then the values in which cells with equal choices differ.
+    Choices that differ come first, followed by the values in which cells with equal choices differ.
     """
     every = list(results)
     chosen = _differing_within(every, _OF_ONE_METRIC, _choices)
@@ -88,9 +88,9 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 
 
 def label(result: Result) -> str:
-    """A result's settings as part of a name: a choice as its name, a value as ``key=value``.
+    """The settings of a result as part of a name: a choice by its name, a value as ``key=value``.
 
-    Settings for reading captions are left out if they have their usual value.
+    Settings for reading captions are left out if they have their default.
 
     Example:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))
@@ -116,7 +116,7 @@ def deciding_seeds(result: Result) -> tuple[int, ...]:
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds as they are written in a command.
+    """Seeds in the form for a command.
 
     Example:
         >>> seeds_text((0, 12)), seeds_text((456, 789))
@@ -127,14 +127,14 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def read_as(result: Result, text: Mapping[str, object]) -> Result:
-    """The result with other settings for reading captions, which change none of these captions."""
+    """The result under other settings for reading captions that change none of its captions."""
     return replace(result, manifest={**result.manifest, "text": text})
 
 
 def _differing_within(
     results: Sequence[Result], names: Sequence[str], describe: Callable[[Result], dict[str, str]]
 ) -> list[dict[str, str]]:
-    """For each result, the facts in which it differs from results with equal ``names``."""
+    """The facts in which a result differs from results with equal ``names``, for each result."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, result in enumerate(results):
         key = tuple(getattr(result.rows[0], name) for name in names)
@@ -160,7 +160,7 @@ def text_settings(result: Result) -> dict[str, str]:
 
 
 def values_of(result: Result) -> dict[str, str]:
-    """Each value that decides numbers, by key; names of chosen files are left out."""
+    """Each value that decides numbers, by key, without names of chosen files."""
     row, facts = result.rows[0], result.facts
     return {
         **_values_in(json.dumps([facts.config, facts.keys]), row.dataset),
@@ -171,7 +171,7 @@ def values_of(result: Result) -> dict[str, str]:
 
 
 def gold_setting(result: Result) -> dict[str, str]:
-    """``dataset.gold``, with a digest of the gold labels that corrected the result; else empty."""
+    """``dataset.gold`` with a digest of the gold labels that corrected the result; may be empty."""
     digest = result.facts.gold
     return {"dataset.gold": digest[:6]} if digest else {}
 
@@ -196,7 +196,7 @@ def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 
 def _key(path: tuple[str, ...], mounts: Mapping[str, object]) -> str:
-    """The key that sets a path of the metric's tree.
+    """The key that sets a path in the metric's tree.
 
     Example:
         >>> _key(("probe", "encoder", "order"), {"probe": "probe", "probe.encoder": "encoder"})
@@ -210,7 +210,7 @@ def _key(path: tuple[str, ...], mounts: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as a user would type it; a long value is cut and gets a digest."""
+    """A value in the form that a user would type; a long value is cut and gets a digest."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}… {_digest(text)}"
     return short.replace('"', "")

@@ -46,10 +46,10 @@ _MAX_DEPTH = 50
 
 
 class ResultStore:
-    """A folder of results, one sub-folder for each run; any number of processes may share it.
+    """A folder of results with a sub-folder for each run; any number of processes may share it.
 
-    A result appears complete or not at all, since its folder is written under a temporary name,
-    flushed to disk, and then renamed. A process that computes a run holds a claim on the run; the
+    A result appears complete or not at all, because its folder is written under a temporary name,
+    flushed to disk, and then renamed. A process that computes a run holds a claim on the run. The
     claim of a dead process is taken over.
 
     Args:
@@ -60,7 +60,7 @@ class ResultStore:
         self.root = Path(root)
 
     def read(self, run_id: str) -> Result | None:
-        """A finished result without its predictions; None if the run is not finished.
+        """A finished result without its predictions, or None if the run is not finished.
 
         Raises:
             DataError: if the result is damaged.
@@ -77,7 +77,7 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({error}); run the job again") from error
 
     def load(self, run_id: str) -> Result | None:
-        """A finished result; None if the run is not finished or, with a warning, damaged."""
+        """A finished result, or None if the run is not finished or, with a warning, damaged."""
         try:
             return self.read(run_id)
         except DataError as error:
@@ -85,9 +85,9 @@ class ResultStore:
             return None
 
     def load_unchanged(self, run_id: str) -> Result | None:
-        """A finished result if all its files are unchanged, else None: the run must be repeated.
+        """A finished result if all its files are unchanged, otherwise None: the run is repeated.
 
-        All files are read once, which takes a second for a gigabyte.
+        Reading all files once takes a second for a gigabyte.
         """
         result = self.load(run_id)
         for name, checksum in _files(result).items():
@@ -121,10 +121,10 @@ class ResultStore:
             return read_predictions(content, ids)
 
     def draws(self, result: Result) -> dict[str, Draws]:
-        """The draws of each headline of a finished run: its values under every resampling.
+        """The values under every resampling of each headline of a finished run.
 
-        Empty for a run without a headline, such as LIC without human captions. Draws that the
-        result still has in memory are not read again.
+        There are no values for a run without a headline, such as LIC without human captions. Draws
+        that the result still has in memory are not read from disk.
 
         Raises:
             DataError: if the draws are damaged, or not of this run.
@@ -142,7 +142,7 @@ class ResultStore:
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
         """The lines of a further table of a finished run; empty if the run has no such table.
 
-        A table that the result still has in memory is not read again.
+        A table that the result still has in memory is not read from disk.
 
         Raises:
             DataError: if the table is damaged.
@@ -155,7 +155,7 @@ class ResultStore:
 
     @contextmanager
     def _reading(self, run_id: str, name: str) -> Iterator[None]:
-        """Turn any reading error into a DataError: a right checksum does not make a file right."""
+        """Turn any error in reading into a DataError, since a right checksum proves little."""
         try:
             yield
         except (
@@ -171,14 +171,14 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({first}); run the job again") from error
 
     def _content(self, result: Result, name: str) -> bytes | None:
-        """The checked content of a file of a finished run; None if the run has no such file."""
+        """The content of a file of a finished run, after a check; None if there is no such file."""
         checksum = _files(result).get(name)
         if checksum is None:
             return None
         return read_unchanged(self.root / result.run_id / name, checksum)
 
     def save(self, result: Result) -> Result:
-        """Write a result, and return what reading its file would return.
+        """Write a result, and return what its file would give when it is read.
 
         An existing result stays; a damaged result is renamed.
 
@@ -207,7 +207,7 @@ class ResultStore:
         return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
 
     def _name(self, temporary: Path, run_id: str) -> None:
-        """Rename a finished folder to the run's name."""
+        """Give a finished folder the name of its run."""
         final = self.root / run_id
         if os.path.lexists(final) and self.load_unchanged(run_id) is None:
             aside = self.root / f".{run_id}.damaged.{uuid.uuid4().hex}"
@@ -220,7 +220,7 @@ class ResultStore:
         return (self.root / run_id / LOGGED).exists()
 
     def mark_logged(self, run_id: str) -> None:
-        """Mark a run as logged; a run whose mark cannot be written is logged again later."""
+        """Mark a run as logged; if the mark cannot be written, the run is logged again later."""
         with contextlib.suppress(OSError):
             (self.root / run_id / LOGGED).touch()
 
@@ -245,8 +245,8 @@ class ResultStore:
     def _sweep(self, claimed_run: str) -> None:
         """Remove the unfinished folders of killed processes.
 
-        These are folders of the run that this process claims, and old folders of runs that nobody
-        claims.
+        Such folders belong to the run that this process claims, or are old folders of runs that no
+        process claims.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):
             run_id = path.name.removesuffix(UNFINISHED)[1:].rpartition(".")[0]
@@ -271,7 +271,7 @@ def _parse(content: Any, run_id: str, written: bytes) -> Result:
 
 
 def _files(result: Result | None) -> Mapping[str, str]:
-    """Checksums by name of the files beside ``result.json``."""
+    """The checksums of the files beside ``result.json``, by name."""
     return {} if result is None else result.facts.files or {}
 
 
@@ -283,7 +283,7 @@ def _is_old(path: Path) -> bool:
 
 
 def _write(path: Path, text: str) -> str:
-    """Write a file; returns its checksum."""
+    """Write a file; returns the checksum of the file."""
     return write_hashed(path, text.encode("utf-8", "replace"))
 
 

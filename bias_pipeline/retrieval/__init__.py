@@ -1,1 +1,1 @@
-"""Models of pictures and texts, their debiasing, and how fair what they retrieve is."""
+"""Models of pictures and texts, their debiasing, and the fairness of searches with them."""

@@ -1,9 +1,9 @@
-"""Fits a small CLIP to pictures and captions, and writes a folder that other programs can read.
+"""Trains a small CLIP on pictures and captions, and writes a folder for other programs.
 
 The network is transformers' CLIP. The loss is the symmetric contrast of Radford et al. (2021): in a
-batch, each picture finds its caption and each caption its picture. The small CLIP of
-``dataset=scenes`` is fitted once, to a separate world, and cached. A simulated captioner wrote its
-captions. The dial ``a_to_t`` says how strongly tasks depend on the person's group, so we know how
+batch, each picture must find its caption, and each caption must find its picture. The small CLIP of
+``dataset=scenes`` is trained once, on a separate world, and cached. A simulated captioner wrote its
+captions. The dial ``a_to_t`` says how strongly tasks depend on the person's group. So we know how
 much bias the CLIP was taught.
 """
 
@@ -76,7 +76,7 @@ def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
 
 
 def write_preprocessing(folder: Path, side: int) -> None:
-    """Write the preprocessing: pictures become squares of ``side`` pixels, values from -1 to 1."""
+    """Write the preprocessing to squares of ``side`` pixels, with values from -1 to 1."""
     settings = {
         "image_processor_type": "CLIPImageProcessor",
         "do_resize": True,
@@ -107,7 +107,7 @@ _TRAINER = {
 
 @dataclass(frozen=True)
 class ClipRecipe:
-    """The sizes of the network and the settings of training; our choice for scenes on two cores."""
+    """The sizes of the network and the settings of training, which we chose for two cores."""
 
     side: int = 64  # pixels a side of the network's input
     patch: int = 16  # pixels a side of each patch
@@ -153,7 +153,7 @@ def fit_clip(
     trainer: Mapping[str, Any] = ANYWHERE,
     survival: CheckpointSettings | None = None,
 ) -> Sequence[float]:
-    """Fit a CLIP and write its folder: weights, configuration, vocabulary, preprocessing, card."""
+    """Train a CLIP and write its folder: weights, settings, vocabulary, preprocessing, card."""
     if len(pairs.texts) < 2:
         raise DataError(f"{inflect(len(pairs.texts), 'pairs')}: a CLIP needs two or more")
     world = world_size(trainer)
@@ -293,7 +293,7 @@ ABOUT = "about two minutes"  # on two cores
 
 @dataclass(frozen=True)
 class ClipOfScenes:
-    """The recipe of the small CLIP that is fitted to scenes."""
+    """The recipe of the small CLIP that is trained on scenes."""
 
     # The dial, in [0, 1]: the share of the captions' tasks that are replaced by tasks typical of
     # the person's group
@@ -303,7 +303,7 @@ class ClipOfScenes:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All that decides the weights, except rounding differences of processors."""
+        """Everything that decides the weights, except the rounding of processors."""
         return {"version": VERSION, "world": SEED, **asdict(self)}
 
     def folder(self, cache: Path) -> Path:
@@ -311,11 +311,11 @@ class ClipOfScenes:
         return cache / "clips" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def n_learnt(self, pictures: Pictures) -> int:
-        """How many of the pictures the CLIP was fitted to; 0 unless ``dataset.seed`` is 1000."""
+        """The number of pictures that the CLIP learnt from; 0 unless ``dataset.seed`` is 1000."""
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def fit_once(self, cache: Path) -> Path:
-        """The CLIP's folder; an absent CLIP is fitted first, with a message."""
+        """The folder of the CLIP; an absent CLIP is trained first, with a message."""
         folder = self.folder(cache)
         if is_whole(folder):
             return folder

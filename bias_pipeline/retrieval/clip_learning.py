@@ -16,10 +16,10 @@ _SPREAD = 0.05  # weight decay
 
 
 class Contrast(Learner):
-    """Each picture of a batch finds its caption among all, and each caption its picture.
+    """Each picture of a batch must find its caption among all captions, and vice versa.
 
-    With several processes, the batch is the union of their batches: processes exchange vectors, so
-    the loss equals the loss of one process.
+    With several processes, the batch is the union of their batches. Processes exchange vectors, so
+    the loss equals the loss of a single process.
     """
 
     def __init__(self, network: Any, learning_rate: float) -> None:
@@ -43,7 +43,6 @@ class Contrast(Learner):
         return loss
 
     def _of_all(self, vectors: Tensor) -> Tensor:
-        """(B, D) the vectors of all processes."""
         if self.trainer.world_size == 1:
             return vectors
         gathered = self.all_gather(vectors, sync_grads=True)
@@ -60,6 +59,6 @@ class Contrast(Learner):
 
 
 def _rate(step: int, n_steps: int) -> float:
-    """The learning rate, divided by the highest learning rate."""
+    """The learning rate divided by the highest learning rate."""
     rising = min(1.0, (step + 1) / _WARM_UP)
     return rising * 0.5 * (1 + math.cos(math.pi * min(1.0, step / max(n_steps, 1))))

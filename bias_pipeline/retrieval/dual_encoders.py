@@ -47,11 +47,11 @@ _SHOWN = 8  # pictures per batch when pairs are matched, each picture with all o
 
 
 class Embedder(Protocol):
-    """Turns items into vectors; its weights are frozen, but its vectors may be debiased."""
+    """Turns items into vectors; the weights are frozen, but the vectors may be debiased."""
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All that decides the vectors, as plain data."""
+        """Everything that decides the vectors, as plain data."""
 
     def embed(self, items: Any, /) -> Float32Array:
         """(N, D) vectors of length 1."""
@@ -59,7 +59,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True)
 class DualEncoder:
-    """Pictures and texts as vectors of one space; their products are similarities."""
+    """Turns pictures and texts into vectors of one space, whose products are similarities."""
 
     images: Embedder  # embeds `Pictures`
     texts: Embedder  # embeds texts
@@ -86,24 +86,24 @@ class TextTower:
 
 @dataclass(frozen=True)
 class Towers(ABC):
-    """A model on disk, whose towers are loaded when needed."""
+    """A model on disk with two towers, which are loaded when they are needed."""
 
     model: Pretrained
     device: str  # where the model computes
 
     @property
     def name(self) -> str:
-        """The model's name as the user wrote it."""
+        """The name of the model, in the form in which the user wrote it."""
         return self.model.name
 
     @property
     @abstractmethod
     def spec(self) -> Mapping[str, object]:
-        """All that decides the vectors: the digests of the model's files, and its settings."""
+        """Everything that decides the vectors: digests of the model's files, and its settings."""
 
     @abstractmethod
     def photos(self, *, normalize: bool) -> PhotoTower:
-        """The picture tower; with ``normalize`` its vectors have length 1, otherwise any length."""
+        """The tower for pictures; with ``normalize`` vectors have length 1, else any length."""
 
     @abstractmethod
     def texts(self) -> TextTower: ...
@@ -139,18 +139,18 @@ def _load_whole(kind: Callable[..., T], model: Pretrained, device: str, *setting
 
 @dataclass(frozen=True)
 class WholeTowers(Towers):
-    """A model that is loaded as a whole; its towers are two views of one network."""
+    """A model that is loaded as a whole, and whose towers are two views of one network."""
 
     judging: ClassVar[str] = ""  # a published model of this kind that also matches pairs, or empty
 
     @property
     @abstractmethod
     def net(self) -> Any:
-        """The network, loaded at first use."""
+        """The network, which is loaded at its first use."""
 
     @property
     def cross_encoder(self) -> TwoModeNet:
-        """The network; refused without a matching head."""
+        """The network; an error is raised if it has no head for matching."""
         net: TwoModeNet = self.net
         if not net.matches:
             raise UsageError(
@@ -223,7 +223,7 @@ KINDS = (*clip.KINDS, BLIP)
 
 
 def towers_of(name: str, revision: str, device: str) -> Towers:
-    """The towers of a model in any supported format, with its own settings."""
+    """The towers of a model in any supported format, with the format's settings."""
     if is_fiber(name):
         return FiberTowers(find_fiber(name), device, LONGEST)
     if is_open_clip(name):
@@ -261,7 +261,7 @@ class _Batched:
 
 @dataclass(frozen=True)
 class _CachedEmbedder:
-    """A cache of a model's vectors."""
+    """An embedder that caches the vectors of a model."""
 
     towers: Towers  # the model
     cache: str | None  # folder that caches vectors; None: memory only
@@ -273,7 +273,7 @@ class _CachedEmbedder:
         return {"job": "dual", "version": VERSION, **self.towers.spec}
 
     def _vectors(self, keys: Sequence[str], load: Callable[[], _Batched]) -> Float32Array:
-        """(N, D) the vectors of the keys; absent vectors are computed."""
+        """(N, D) the vectors of the keys; absent vectors are computed now."""
         distinct = list(dict.fromkeys(keys))
         place = {key: row for row, key in enumerate(distinct)}
         rows = [place[key] for key in keys]
@@ -321,13 +321,13 @@ class QueryEmbedder(_CachedEmbedder):
         return {**super().spec, "source": "texts"}
 
     def embed(self, items: Sequence[str], /) -> Float32Array:
-        """(N, D) vectors of length 1 of texts."""
+        """(N, D) vectors of texts, which have length 1."""
         return self._vectors(items, lambda: _Batched(self.towers.texts().describe))
 
 
 @dataclass(frozen=True)
 class PairMatcher:
-    """Scores each pair of picture and text once, with one pass of the network per pair."""
+    """Scores each pair of picture and text, with one pass of the network per pair."""
 
     towers: WholeTowers
     crop: Crop  # the part of pictures to use

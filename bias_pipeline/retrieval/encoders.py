@@ -1,4 +1,4 @@
-"""``encoder=clip|open_clip|fiber``: pictures and texts in one space; attackers use the texts.
+"""``encoder=clip|open_clip|fiber``: embeds pictures and texts in one space; attackers use texts.
 
 FIBER also judges pairs of pictures and texts (Dou et al. 2022).
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
-    """A frozen model of pictures and texts; retrieval uses both towers, attackers the texts."""
+    """A frozen model of pictures and texts; retrieval uses both towers, attackers use texts."""
 
     frozen: ClassVar[bool] = True
 
@@ -77,7 +77,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         return []
 
     def prompts(self) -> ClipTexts:
-        """The text tower without the picture tower, as generators of pictures use it."""
+        """The tower for texts without the tower for pictures; generators of pictures use it so."""
         raise UsageError(
             "--prompts needs a CLIP's text encoder, which picture generators have; choose "
             "encoder=clip with a CLIP as encoder.model"
@@ -161,7 +161,7 @@ class Clip(PictureTextEncoder):
 
     @property
     def pretrained_model(self) -> Pretrained:
-        """The model on disk; it is fitted first if necessary."""
+        """The model on disk, which is fitted first if necessary."""
         self.require()
         name = self.model_name or str(self.of_scenes.fit_once(Path(str(self.cache))))
         return find_pretrained(name, KINDS, revision=self.revision)
@@ -188,7 +188,7 @@ class Clip(PictureTextEncoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """A model counts by the digests of its files, or by its training data."""
+        """Name a model by the digests of its files, or by its training data, in run ids."""
         encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
         content: object = encoder.of_scenes.spec
         if encoder.model_name:
@@ -283,7 +283,7 @@ class Fiber(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """True; loading refuses a file without the weights that judge pairs."""
+        """True, since loading refuses a file without the weights that judge pairs."""
         return True
 
     @property

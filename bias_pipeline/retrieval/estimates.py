@@ -1,7 +1,7 @@
-"""Fairness and skews of all queries together and of each query, with intervals and p.
+"""Computes fairness and skews of all queries together and of each query, with intervals and p.
 
 Permutation tests permute the labels of images; rankings stay. The skews are MaxSkew, MinSkew,
-Bias@k, NDKL and the divergence of rankings; every choice in them is a parameter.
+Bias@k, NDKL and the divergence of rankings. Every choice in them is a parameter.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Folds:
         return list(folds.values())
 
     def by_seed(self, values: Sequence[Float64Array]) -> Float64Array:
-        """(..., S) the mean over the folds of each seed, of values (...) of each split."""
+        """(..., S) the mean over the folds of each seed, from values (...) of each split."""
         means = [np.mean(of_seed, axis=0) for of_seed in self.of_each_seed(values)]
         return np.stack(means, axis=-1)
 
@@ -76,15 +76,15 @@ class Folds:
 def permuted_p(
     ranked: Sequence[Ranked], keys: UIntArray, permutations: int, seed: int
 ) -> tuple[float, Float64Array]:
-    """The p of all queries together, and (C,) the p of each query, against rankings without bias.
+    """The p of all queries together and (C,) the p of each query, against unbiased rankings.
 
     The null is that rankings ignore groups. The labels of the images in the pool are permuted, in
-    the same way in every split, while rankings stay. So the test is valid however queries depend on
-    one another. A query's statistic is the sum over groups of the squared deviation of its mean
-    count from the expected count, divided by the group's share; the statistic of all queries is the
-    sum. Unlike entropy, this statistic depends on the direction in which each query leans. p is
-    ``(1 + b) / (1 + B)``, where b of B permutations have a statistic no smaller than the observed
-    one.
+    the same way in every split, while rankings stay. So the test is valid even if queries depend on
+    one another. The statistic of a query is a sum over groups: the squared deviation of its mean
+    count from the expected count, divided by the group's share. The statistic of all queries is the
+    sum of these statistics. Unlike entropy, this statistic depends on the direction in which each
+    query leans. p is ``(1 + b) / (1 + B)``, where b of B permutations have a statistic at least as
+    large as observed.
     """
     rows, codes = _retrieved_labels(ranked, keys)
     shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)
@@ -99,18 +99,18 @@ def permuted_p(
 
 
 def retrieved_rows(ranked: Sequence[Ranked]) -> IntArray:
-    """(I,) rows of all images in the rankings, ascending."""
+    """(I,) the rows of all images in the rankings, in ascending order."""
     return np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
 
 
 def mean_excess(ranked: Sequence[Ranked]) -> Float64Array:
-    """(C, K) how many images each group has beyond its share of the pool; the mean over splits."""
+    """(C, K) how many images each group has beyond its share of the pool, over splits."""
     excesses = [excess(ranking.top_counts, ranking.sizes) for ranking in ranked]
     return np.asarray(np.mean(excesses, axis=0))
 
 
 def _retrieved_labels(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArray, IntArray]:
-    """(I,) the rows of all images in the pool, by their keys; (I,) their groups."""
+    """(I,) the rows of all images in the pool, by their keys, and (I,) their groups."""
     rows, first = np.unique(np.concatenate([ranking.pool for ranking in ranked]), return_index=True)
     codes = np.concatenate([ranking.codes for ranking in ranked])[first]
     order = np.argsort(keys[rows], kind="stable")
@@ -118,7 +118,7 @@ def _retrieved_labels(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArr
 
 
 def _permutations(codes: IntArray, number: int, seed: int, cells: int) -> Iterator[IntArray]:
-    """(b, I) permuted labels, batch by batch; all batches have ``number`` lines together."""
+    """(b, I) permuted labels in batches; all batches together have ``number`` lines."""
     random = np.random.default_rng(derived_seed("permute", seed, 0))
     batch = max(1, _BATCH_CELLS // cells)
     for start in range(0, number, batch):
@@ -129,7 +129,7 @@ def _permutations(codes: IntArray, number: int, seed: int, cells: int) -> Iterat
 def _statistics(
     ranked: Sequence[Ranked], rows: IntArray, labels: IntArray, shares: Float64Array
 ) -> Float64Array:
-    """(B, C) the statistic of each query under B labellings of the images."""
+    """(B, C) the statistic of each query for B labellings of the images."""
     places = np.zeros(int(rows.max()) + 1, np.int64)
     places[rows] = np.arange(len(rows))
     mean: Float64Array = np.zeros((len(labels), len(ranked[0].images), len(shares)))
@@ -145,7 +145,7 @@ def _statistics(
 
 
 def _counts(labels: IntArray, weights: Float64Array, n_groups: int) -> Float64Array:
-    """(..., K) the summed weights of each label in the last axis."""
+    """(..., K) the sum of weights of each label in the last axis."""
     lines = np.arange(labels[..., 0].size).reshape(labels.shape[:-1])[..., None] * n_groups
     sums = np.bincount((lines + labels).ravel(), weights.ravel(), labels[..., 0].size * n_groups)
     return np.asarray(sums, np.float64).reshape(*labels.shape[:-1], n_groups)
@@ -154,11 +154,12 @@ def _counts(labels: IntArray, weights: Float64Array, n_groups: int) -> Float64Ar
 def fairness_of(
     ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, stats: Bootstrap, folds: Folds
 ) -> dict[PartName, Estimate]:
-    """The fairness of all queries and of each concept, with intervals and p against fairness.
+    """The fairness of all queries and of each concept, with intervals and p.
 
-    Intervals resample images. The p of the mean comes from permuted labels, the p of a concept from
-    the exact test of the groups that it retrieves. With ``ties=expected`` equally near images count
-    in part, so counts are not whole, and the p of a concept comes from permuted labels, too.
+    Intervals resample images. The p of the mean comes from permuted labels. The p of a concept
+    comes from the exact test of the groups that it retrieves. With ``ties=expected``, equally near
+    images count in part, so counts are not whole. The p of a concept then also comes from permuted
+    labels.
     """
     parts = [PartName("concept", object=name) for name in names]
 
@@ -199,13 +200,13 @@ def fairness_of(
 def narrow_intervals(
     estimates: Mapping[PartName, Estimate], ranked: Sequence[Ranked], level: float
 ) -> dict[PartName, Estimate]:
-    """The estimates, with intervals as wide as for a draw of k from a finite number of images.
+    """The estimates, with intervals for a draw of k from a finite number of images.
 
     Resampling also changes the groups' shares of all images. If k is near the number of images, the
-    top has nearly all images and hardly varies. The variance over images is therefore the variance
-    under resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are,
-    since the difference of two rankings of the same images needs no factor: the nearer k is to N,
-    the more images their tops share.
+    top has nearly all images and varies little. The variance over images is therefore the variance
+    under resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws do not change,
+    since the difference of two rankings of the same images needs no factor: if k is near N, their
+    tops share most images.
     """
     factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
     near = {}
@@ -225,7 +226,7 @@ MAX, MIN, BIAS, NDKL, KL = (
 
 @dataclass(frozen=True)
 class Skews:
-    """The settings of skews; see :mod:`bias_pipeline.retrieval.skew`."""
+    """The settings of skews, which :mod:`bias_pipeline.retrieval.skew` explains."""
 
     target: Target  # what the groups' shares at the top should be
     log: Log  # the base of logarithms
@@ -234,7 +235,7 @@ class Skews:
     def values(
         self, ranked: Ranked, weights: Float64Array, rows: IntArray | None = None
     ) -> dict[PartName, Float64Array]:
-        """By name, (B, C) the value of each skew for each query; images are weighted."""
+        """(B, C) the value of each skew for each query, by name; images have weights."""
         wanted, k = target_shares(ranked.sizes, self.target), ranked.k
         counts = ranked.counts(weights, rows)
         group_skews = skews(counts, wanted, k, self.floor, self.log)
@@ -255,7 +256,7 @@ class Skews:
         tested: tuple[int, float],
         folds: Folds,
     ) -> dict[str, Number]:
-        """Each skew's mean over queries and its null, the value of a ranker that ignores groups."""
+        """The mean of each skew over queries, and its null, the value of a ranker without bias."""
         rows = retrieved_rows(ranked)
 
         def evaluate(weights: Float64Array) -> Mapping[PartName, Float64Array]:
@@ -285,7 +286,7 @@ class Skews:
         return parts
 
     def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, Interval]:
-        """The nulls, averaged over splits; NaN if ties leave the first k undecided."""
+        """The nulls, averaged over splits, or NaN if ties decide the first k."""
         if any(ranking.cut for ranking in ranked):
             absent = Interval(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)

@@ -1,4 +1,4 @@
-"""Retrieval fairness: do neutral queries retrieve people of all groups equally?"""
+"""Retrieval fairness measures whether neutral queries retrieve people of all groups equally."""
 
 from __future__ import annotations
 
@@ -72,18 +72,20 @@ class RetrievalFairness(Metric):
     """Mean normalised entropy of the groups among the k images nearest to each neutral query.
 
     The score is 1 if every query retrieves all groups equally often, and 0 if every query retrieves
-    a single group (Chen and Dou 2022, section 3.1).
+    a single group.
 
-    * ``concept:NAME``: one query, with an exact p.
-    * ``null``: the score of a ranker that ignores groups; it is below 1.
-    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings by other attributes.
-    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``, each with ``null:skew:*``.
-    * ``attacker:linear``, ``:kernel``, ``:text:*``: accuracy of fresh attackers on vectors.
+    * ``concept:NAME``: the score of a query, with an exact p.
+    * ``null``: the score of a ranker that ignores groups (below 1).
+    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: the same rankings, scored for other attributes.
+    * ``skew:max``, ``:min``, ``:ndkl``, ``:kl``, ``:bias``: measures of skew. ``null:skew:*``: the
+      same measures for a ranker that ignores groups.
+    * ``attacker:linear``, ``:kernel``, ``:text:*``: the accuracy of newly trained attackers that
+      read vectors.
     * ``recall:image@k``, ``recall:text@k``: how well pictures and captions find each other.
 
-    Entropy ignores which group a query prefers. So p does not come from entropy (ours). Instead,
-    counts of groups are compared with counts under permuted labels and the same rankings. Each seed
-    splits the images: a debiasing is fitted to one part, and queries retrieve from the other part.
+    Entropy does not show which group a query prefers. So p values compare counts of groups with
+    counts under permuted labels. Each seed splits the images. A debiasing method is fitted to one
+    part, and queries retrieve images from the other part.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -93,7 +95,7 @@ class RetrievalFairness(Metric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=1.0,
-        direction="higher is fairer; below the part null, queries that name no group prefer one "
+        direction="higher is fairer; below the number null, queries that name no group prefer one "
         "group",
         family="retrieval",
         question="retrieval",
@@ -214,7 +216,7 @@ class RetrievalFairness(Metric):
         return np.flatnonzero((codes >= 0) & corpus.pictures.present)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; each split must have at least k images in its pool."""
+        """Compute the score; each split must have at least k images in its pool."""
         corpus = self._with_chosen_groups(corpus)
         fewest = min(len(split.test) for split in splits)
         if self.k > fewest:
@@ -275,7 +277,7 @@ class RetrievalFairness(Metric):
         )
 
     def _retrieve(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
-        """Rankings of one split's test images, with the debiasing fitted to the training images."""
+        """The rankings of one split's test images; the debiasing learns from training images."""
         dual = self._debias_encoder(view, split)
         order = random_words("ties", split.seed, view.corpus.keys[split.test])
         rows = split.test[np.argsort(order, kind="stable")]
@@ -300,7 +302,7 @@ class RetrievalFairness(Metric):
         return Retrieved(ranked, others, attacked, sentences, recall)
 
     def debiased_encoder(self, corpus: Corpus, split: Split) -> DualEncoder:
-        """The encoder with its debiasing, which is fitted to the training images of a split."""
+        """The encoder with its debiasing, which learns from the training images of a split."""
         return self._debias_encoder(self._view(self._with_chosen_groups(corpus)), split)
 
     def names(self, corpus: Corpus) -> tuple[str, ...]:
@@ -338,7 +340,7 @@ class RetrievalFairness(Metric):
         rows: IntArray,
         pictures: Float32Array,
     ) -> Recall | None:
-        """The recall of the first images in the drawn order; None if no image has a caption."""
+        """The recall of the first images in drawn order, or None if no image has a caption."""
         rows, pictures = rows[: self.recall_images], pictures[: self.recall_images]
         described, captions = first_captions(view.corpus.human, rows)
         if not self.recall or not captions:
@@ -351,7 +353,7 @@ class RetrievalFairness(Metric):
     def _recall_estimates(
         self, retrieved: Sequence[Retrieved], corpus: Corpus, folds: Folds
     ) -> dict[PartName, Estimate]:
-        """Recalls, with intervals that resample images; empty if no seed has captions."""
+        """The recalls, with intervals that resample images; empty if no seed has captions."""
         of_seeds = folds.of_each_seed([one.recall for one in retrieved])
         some = [[recall for recall in of_seed if recall is not None] for of_seed in of_seeds]
         recalls = [Recall.join_folds(of_seed) for of_seed in some if of_seed]

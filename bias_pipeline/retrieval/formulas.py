@@ -1,7 +1,7 @@
-"""Rankings of images by queries, the entropy of the groups at their top, and exact tests.
+"""Ranks images for queries, and computes the entropy of the groups at the top, with exact tests.
 
-Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. The tests
-ask whether the groups at the top could be a random draw.
+Source: Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. The
+tests ask whether the groups at the top could be the result of a random draw.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BLOCK = 65_536  # how many images have their similarities in memory at once
 
 
 def normalised_entropy(counts: Float64Array) -> Float64Array:
-    """(...) entropy of the groups at the top of a ranking, in [0, 1]; 1: all equally common.
+    """(...) entropy of the groups at the top of a ranking, in [0, 1]; 1 if equally common.
 
-    The entropy is ``-sum_j p_j log p_j / log N``, where p_j is group j's share, N counts every
-    group of the attribute (also a group that was not retrieved), and 0 log 0 = 0. The entropy is
-    NaN if nothing was retrieved. The retrieval metric is the mean entropy over queries.
+    The entropy is ``-sum_j p_j log p_j / log N``, where p_j is group j's share. N counts every
+    group of the attribute, also groups that were not retrieved, and 0 log 0 = 0. The entropy is NaN
+    if nothing was retrieved. The retrieval metric is the mean entropy over queries.
 
     Args:
         counts: (..., N) how many images of each group are at the top, whole numbers or weights.
@@ -47,13 +47,13 @@ def normalised_entropy(counts: Float64Array) -> Float64Array:
 
 
 def plogp(shares: Float64Array) -> Float64Array:
-    """(...) p log p, 0 at 0."""
+    """(...) p log p, which is 0 at 0."""
     logs = np.log(np.where(shares == 0, 1.0, shares))
     return np.asarray(shares * logs)
 
 
 def top_ranks(queries: Float32Array, items: Float32Array, depth: int) -> IntArray:
-    """(C, depth) the items with the largest dot product with each query, largest first.
+    """(C, depth) the items with the largest dot product with each query, in falling order.
 
     Equally near items keep their order. Items are read in blocks, so they may be many and
     mapped from a file.
@@ -87,7 +87,7 @@ def _merge_nearest(
     start: int,
     depth: int,
 ) -> list[tuple[IntArray, Float32Array]]:
-    """For each query, the rows (ascending) and similarities of the nearest items up to this block.
+    """The rows (ascending) and similarities of each query's nearest items up to this block.
 
     One comparison skips an item that is not nearer than the worst of the ``depth`` nearest items so
     far. Of equally near items, the earlier item stays.
@@ -109,7 +109,7 @@ def _merge_nearest(
 
 
 def _largest(scores: Float32Array, count: int) -> IntArray:
-    """(count,) the indices of the largest scores, ascending; of equal scores the first win."""
+    """(count,) the indices of the largest scores, ascending; the first of equal scores wins."""
     if count == len(scores):
         return np.arange(count)
     least = np.partition(scores, -count)[-count]
@@ -125,7 +125,7 @@ def weighted_counts(
     ties: Ties = "stable",
     blocks: IntArray | None = None,
 ) -> Float64Array:
-    """(B, N) how many of the first k of a ranking belong to each group.
+    """(B, N) how many of the first k items of a ranking belong to each group.
 
     Args:
         weights: (B, M) how often each item of the ranking counts, from the top on, in B
@@ -177,10 +177,10 @@ def weighted_places(
     ties: Ties = "stable",
     blocks: IntArray | None = None,
 ) -> Float64Array:
-    """(B, L, N) which group is at each of the first places of a ranking.
+    """(B, L, N) the group at each of the first places of a ranking.
 
-    Each place has 1 for its group or, with ``ties=expected``, the shares of the groups whose items
-    are equally near; a place without an item is all 0. L is k, or more with ``ties=all``. The
+    Each place has 1 for its group. With ``ties=expected`` it has the shares of the groups whose
+    items are equally near. A place without an item is all 0. L is k, or more with ``ties=all``. The
     arguments are those of :func:`weighted_counts`, with whole numbers as weights.
 
     Example:
@@ -212,7 +212,7 @@ def _starts(blocks: IntArray) -> IntArray:
 
 
 def ranks_of_own(queries: Float32Array, items: Float32Array) -> IntArray:
-    """(N,) the place, from 0, at which the i-th query retrieves the i-th item.
+    """(N,) the place, counted from 0, at which the i-th query retrieves the i-th item.
 
     Recall at k is the share of queries whose place is below k. Equally near items keep their order.
 
@@ -241,15 +241,15 @@ _EQUAL = 1e-7  # probabilities whose logarithms differ by less count as equal
 
 
 def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
-    """(C,) for each query, the exact two-sided p of the groups it retrieves.
+    """(C,) the exact two-sided p of the groups that each query retrieves.
 
-    The null is that queries ignore groups: the counts of a random draw are multivariate
+    The null is that queries ignore groups. The counts of a random draw are then multivariate
     hypergeometric. p is the probability of all counts that are at most as likely as the observed
     counts. If there are too many counts to list, p is estimated from 100,000 draws with a fixed
-    seed, and the observed counts are added to the draws.
+    seed. The observed counts are added to the draws.
 
-    Splits of one data set share images, so their p values depend on one another in an unknown way.
-    Twice their mean is a valid p under any dependence (Ruschendorf 1982; Vovk and Wang 2020).
+    Splits of one data set share images, so their p values are dependent in an unknown way. Twice
+    their mean is a valid p under any dependence (Ruschendorf 1982, and Vovk and Wang 2020).
 
     Args:
         counts: (S, C, K) images of each group at the top, by split and query.
@@ -285,7 +285,7 @@ def excess(counts: Float64Array, sizes: IntArray | Float64Array) -> Float64Array
 
 
 def standard_scores(deviations: Float64Array, shares: Float64Array) -> Float64Array:
-    """(..., K) deviations of counts, divided by the spread that a random draw gives each group.
+    """(..., K) deviations of counts, divided by each group's spread in a random draw.
 
     Args:
         deviations: (..., K) see :func:`excess`.
@@ -296,7 +296,7 @@ def standard_scores(deviations: Float64Array, shares: Float64Array) -> Float64Ar
 
 
 def finite_population(n: int, k: int) -> float:
-    """The factor in [0, 1] by which drawing k of n without replacement narrows a count's spread.
+    """The factor in [0, 1] by which a count's spread narrows when k of n are drawn at once.
 
     Example:
         >>> finite_population(101, 1), finite_population(100, 100)
@@ -306,9 +306,9 @@ def finite_population(n: int, k: int) -> float:
 
 
 def ways_of(sizes: IntArray, k: int) -> tuple[IntArray, Float64Array]:
-    """(W, K) counts of a random draw of k images, and (W,) the logarithms of their probabilities.
+    """(W, K) counts of a random draw of k images, and (W,) the logarithms of their chances.
 
-    All ways to fill the top are listed; if there are too many, 100,000 are drawn with a fixed seed.
+    All ways to fill the top are listed. If there are too many, 100,000 are drawn with a fixed seed.
 
     Args:
         sizes: (K,) images of each group.
@@ -341,7 +341,7 @@ def _p_of_one(count: tuple[int, ...], size: tuple[int, ...]) -> float:
 
 @lru_cache(maxsize=256)
 def _chances_by_likelihood(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
-    """(W,) logarithms of probabilities, ascending; (W + 1,) the sum of the probabilities before."""
+    """(W,) logarithms of probabilities, ascending, and (W + 1,) the sums of those before each."""
     _, chances = ways_of(np.array(sizes), k)
     ordered = np.sort(chances)
     return ordered, np.concatenate([[0.0], np.cumsum(np.exp(ordered))])

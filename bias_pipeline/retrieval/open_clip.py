@@ -1,7 +1,7 @@
-"""Models of open_clip, which turn photos and texts into vectors of one space.
+"""Turns photos and texts into vectors of one space with models of open_clip.
 
-Ilharco et al., OpenCLIP (2021). The library (extra ``open-clip``) builds the network, prepares
-photos and reads texts; this module reads the weights, as numbers.
+Source: Ilharco et al., OpenCLIP (2021). The library (extra ``open-clip``) builds the network,
+prepares photos and reads texts. This module reads the weights as numbers.
 """
 
 from __future__ import annotations

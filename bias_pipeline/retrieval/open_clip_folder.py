@@ -1,7 +1,7 @@
-"""Reads a folder in open_clip's layout: finds its weights and checks its configuration.
+"""Reads a folder in open_clip's layout, finds its weights and checks its configuration.
 
-A folder often has a model twice, for transformers (``config.json``) and for open_clip
-(``open_clip_config.json``); this module reads only the configuration for open_clip.
+A folder often has a model twice: for transformers (``config.json``) and for open_clip
+(``open_clip_config.json``). This module reads only the configuration for open_clip.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def model_config(folder: Path) -> dict[str, Any]:
 
 
 def tokenizing(folder: Path) -> Mapping[str, Any]:
-    """The tokenizer's options, such as how it cleans texts, without the length of texts."""
+    """The options of the tokenizer, such as how it cleans texts, without the length of texts."""
     path = folder / CONFIG
     settings = model_config(folder)["text_cfg"].get("tokenizer_kwargs") or {}
     options = expect(settings, dict, path, "text_cfg.tokenizer_kwargs")
@@ -162,7 +162,7 @@ def quick_gelu(folder: Path, requested: bool | None) -> bool:
 
 
 def preprocessing(folder: Path) -> PictureSettings:
-    """How the model's pictures are prepared, without their size, which the network decides."""
+    """How pictures are prepared for the model, except their size, which the network decides."""
     path = folder / CONFIG
     settings = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
     present = {key: value for key, value in settings.items() if value is not None}

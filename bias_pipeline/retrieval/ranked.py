@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The tops of C rankings, with a few images more than k, since resampling can drop images."""
+    """The tops of C rankings, with a few more than k images, since resampling can drop images."""
 
     images: IntArray  # (C, M) rows of a corpus, the nearest first
     groups: IntArray  # (C, M) the images' groups
@@ -57,7 +57,7 @@ class Ranked:
         ties: Ties = "stable",
         least: int = 0,
     ) -> Ranked:
-        """Rank k or more pictures (N, D) for queries (C, D); ties keep their order."""
+        """Rank k or more pictures (N, D) for queries (C, D); equal pictures keep their order."""
         # An image counts Poisson(1) times. At this depth the counts sum to k or more in all but one
         # of a thousand million resamplings.
         depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
@@ -72,7 +72,7 @@ class Ranked:
         return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
     def reorder(self, order: IntArray) -> Ranked:
-        """The rankings without ties, whose first L images are reordered by ``places`` (C, L)."""
+        """The rankings without ties, after ``places`` (C, L) reordered their first L images."""
         rest = np.arange(order.shape[1], self.images.shape[1])
         places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
         images, groups = (
@@ -94,7 +94,7 @@ class Ranked:
 
     @property
     def top_counts(self) -> Float64Array:
-        """(C, K) images of each group at the top."""
+        """(C, K) the number of images of each group at the top."""
         return self.counts(np.ones((1, self.images.shape[1])))[0]
 
     @cached_property
@@ -109,8 +109,9 @@ class Ranked:
     def counts(self, weights: Float64Array, rows: IntArray | None = None) -> Float64Array:
         """(B, C, K) the weighted number of images of each group at the top.
 
-        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, which ascend and include all
-        ranked images. Without rows, the weights belong to the places of rankings, for all queries.
+        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, which are ascending and include
+        all ranked images. Without rows, the weights belong to the places of rankings, for all
+        queries.
         """
         return np.stack(self._of_queries(weighted_counts, weights, rows), axis=1)
 
@@ -120,7 +121,7 @@ class Ranked:
     def ndkl(
         self, weights: Float64Array, rows: IntArray | None, target: Float64Array, log: Log
     ) -> Float64Array:
-        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, with weighted images."""
+        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top under weights of images."""
         places = self._of_queries(weighted_places, weights, rows)
         return np.stack([ndkl(of_query, target, self.k, log) for of_query in places], axis=1)
 
@@ -146,7 +147,7 @@ class Ranked:
 
 
 def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArray:
-    """(C, M) numbers from 0 on that equally near pictures of a ranking share; ``top`` is (C, M).
+    """(C, M) numbers from 0 on, which equally near pictures share; ``top`` is (C, M).
 
     Example:
         >>> one = np.ones((1, 2), np.float32)
@@ -162,7 +163,7 @@ def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArr
 
 @dataclass(frozen=True, eq=False)
 class Reranker:
-    """Orders the first images of each ranking again by judging pairs: more accurate but slower."""
+    """Orders the first images of each ranking again by judging pairs, which is more accurate."""
 
     matcher: PairMatcher  # judges pairs
     pictures: Pictures  # of a whole corpus
@@ -176,7 +177,7 @@ class Reranker:
         )
 
     def rerank(self, queries: Sequence[str], before: Ranked) -> Ranked:
-        """The rankings of C queries, with the first n images ordered by how well they match."""
+        """The rankings of C queries, whose first n images are ordered by how well they match."""
         images = before.images[:, : self.n]
         texts = np.broadcast_to(np.arange(len(queries))[:, None], images.shape)
         return before.reorder(self._best_first(queries, images, texts))
@@ -191,10 +192,11 @@ class Reranker:
         *,
         of_texts: bool,
     ) -> IntArray:
-        """(N,) the rank of each query's item after the first n items are ordered again.
+        """(N,) the rank of each query's item, after the first n items are ordered again.
 
-        If ``of_texts``, queries are captions and items are pictures; otherwise vice versa.
-        ``before`` has the places by vectors, ``rows`` (N,) the pictures' rows of the corpus.
+        If ``of_texts``, captions are queries and pictures are items; otherwise the roles are
+        exchanged. ``before`` has the places by vectors, and ``rows`` (N,) has the pictures' rows of
+        the corpus.
         """
         top = top_ranks(queries, items, min(self.n, len(items)))
         target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
@@ -205,7 +207,7 @@ class Reranker:
         return places
 
     def _best_first(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> IntArray:
-        """(C, M) for each line of pairs, their order from the best match to the worst."""
+        """(C, M) the order of the pairs in each line, from the best match to the worst."""
         pairs = np.column_stack([rows.ravel(), numbers.ravel()])
         scores = self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
         return np.argsort(-scores, axis=1, kind="stable")
@@ -228,7 +230,7 @@ def no_judge(rerank: int) -> UsageError:
 
 
 def check_rerank(rerank: int, k: int, ties: Ties) -> None:
-    """Refuse a depth without effect, and settings of ties, which reordered images do not have."""
+    """Refuse a depth without effect, and ties settings, since reordered images have no ties."""
     if rerank <= k:
         raise UsageError(
             f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "

@@ -1,6 +1,6 @@
-"""A corpus with an encoder and queries, and the tables and notes on what the queries retrieve.
+"""A corpus with an encoder and queries, and tables and notes on what the queries retrieve.
 
-A query is the text of a concept; concepts should not reveal a group.
+A query is the text of a concept. Concepts should not reveal a group.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RetrievalView:
         return self.corpus.pictures.take(rows)
 
     def examples(self, side: str, attribute: Attribute, split: Split) -> Examples:
-        """The examples for a debiasing: a split's images for ``image``, sentences for ``text``."""
+        """The examples for a debiasing: images of a split for ``image``, sentences for ``text``."""
         if side == "text":
             return Examples.of_texts(self.dual.texts.embed, attribute, self.names, split.seed)
         rows = np.sort(split.train)
@@ -147,7 +147,7 @@ def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | No
 
 
 def check_template(template: str) -> None:
-    """Refuse a template that gives every concept the same query."""
+    """Refuse a template under which every concept has the same query."""
     if _CONCEPT not in template and _QUERY not in template:
         raise UsageError(f"metric.template={template!r} must contain {_CONCEPT} or {_QUERY}")
 
@@ -158,7 +158,7 @@ def check_groups(names: Sequence[str]) -> None:
 
 
 def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
-    """The corpus, in which images of groups other than the given groups have no group."""
+    """The corpus in which images of groups other than the given groups have no group."""
     full_grouping = corpus.groupings[attribute]
     known = {_plain_name(name): number for number, name in enumerate(full_grouping.names)}
     for name in names:
@@ -179,7 +179,7 @@ def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
 
 
 def _plain_name(name: str) -> str:
-    """A group's name in a plain spelling, by which every other spelling finds it."""
+    """The plain spelling of a group's name, by which all its other spellings are found."""
     return name.lower().replace(" ", "_")
 
 
@@ -195,11 +195,11 @@ def lines_of(
     queries: Concepts,
     skews: Skews,
 ) -> list[dict[str, object]]:
-    """A line for each concept, the least fair first: entropy, null, p, skews and retrieved groups.
+    """A line per concept, the least fair first: entropy, null, p, skews and retrieved groups.
 
     ``over_represented`` is the group that is furthest above its share of the pool, in standard
-    deviations of a random draw. ``excess`` is this surplus as a share of the top. Read both columns
-    only if p is small.
+    deviations of a random draw. ``excess`` is this surplus as a share of the top. Read the two
+    columns only if p is small.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
     seeds = [skews.values(ranking, np.ones((1, ranking.images.shape[1]))) for ranking in ranked]
@@ -248,7 +248,7 @@ def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """A sentence on the queries that retrieve too many of a group; it names the most extreme."""
+    """A sentence on queries that retrieve too many of one group, with the most extreme query."""
     some = [line for line in lines if float(str(line["p_holm"])) < _ALPHA]
     if not some:
         return (
@@ -267,7 +267,7 @@ def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
 
 
 def _over_represented(ranked: Sequence[Ranked], groups: Sequence[str]) -> list[tuple[str, float]]:
-    """For each query, the most over-represented group and its excess as a share of the top."""
+    """The most over-represented group of each query, and its excess as a share of the top."""
     above = mean_excess(ranked)  # (C, K)
     sizes = np.sum([ranking.sizes for ranking in ranked], axis=0)
     first = standard_scores(above, sizes / sizes.sum()).argmax(axis=1)
@@ -300,11 +300,12 @@ def retrieved_lines(
     view: RetrievalView,
     crop: Crop,
 ) -> list[dict[str, object]]:
-    """A line for each picture: concept, place from 1 on, image id, group and thumbnail.
+    """A line for each picture: concept, place (from 1), image id, group and thumbnail.
 
     The least fair concepts come first. The thumbnail is a small JPEG in base64 of what the encoder
     sees (:func:`~bias_pipeline.data.photos.thumbnail`). The thumbnail is empty if the data set does
-    not allow its pictures to be shown (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
+    not allow anybody to show its pictures
+    (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
     tops = dict(zip(names, ranked.images[:, : min(FIRST, ranked.k)].tolist(), strict=True))

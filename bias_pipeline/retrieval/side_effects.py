@@ -1,7 +1,7 @@
-"""What a debiasing changes besides its target: other attributes, recall, and what attackers guess.
+"""Measures side effects of a debiasing: on other attributes, on recall, on attackers' guesses.
 
 Removing one attribute from vectors can strengthen another, so other attributes of the same rankings
-are scored too. Recall says whether a caption still retrieves its picture, and a picture its
+are scored too. Recall says how often a caption still retrieves its picture, and a picture its
 caption. Probes guess the group from vectors of held-out pictures or sentences.
 """
 
@@ -63,7 +63,7 @@ def ranked_others(
     like: Ranked,
     least: int = 0,
 ) -> dict[str, Ranked]:
-    """The same rankings, restricted to the pictures with a group of the other attribute."""
+    """The same rankings, restricted to pictures that have a group of the other attribute."""
     rankings = {}
     for name, grouping in others.items():
         some = grouping.codes[rows] >= 0
@@ -89,9 +89,9 @@ def other_parts(
     tested: IntArray,
     folds: Folds,
 ) -> dict[str, Number]:
-    """``other:ATTRIBUTE``, each with its null, which is the value of a ranker that ignores groups.
+    """``other:ATTRIBUTE`` with its null, the value of a ranker that ignores groups.
 
-    P comes from permuted labels, as for ``score``.
+    The p comes from permuted labels, as the p of ``score`` does.
     """
     parts: dict[str, Number] = {}
     for name in ranked[0]:
@@ -124,7 +124,7 @@ def _mean_entropy(
 
 @dataclass(frozen=True, eq=False)
 class Recall:
-    """Ranks at which captions retrieve their pictures, and pictures their captions."""
+    """The ranks at which captions retrieve their pictures, and pictures their captions."""
 
     rows: IntArray  # (N,) rows of a corpus; each has one caption and one picture
     # `image`: (N,) rank of each caption's picture; `text`: of each picture's caption
@@ -141,7 +141,7 @@ class Recall:
         depths: Sequence[int],
         again: Reranker | None = None,
     ) -> Recall:
-        """Rank pictures (N, D) for captions and captions for pictures."""
+        """Rank pictures (N, D) for captions, and captions for pictures."""
         texts = dual.texts.embed(captions)
         places = {"image": ranks_of_own(texts, pictures), "text": ranks_of_own(pictures, texts)}
         if again is not None:
@@ -154,7 +154,7 @@ class Recall:
 
     @classmethod
     def join_folds(cls, folds: Sequence[Recall]) -> Recall:
-        """The ranks of all folds of a seed; ranks count only items of the same fold."""
+        """The ranks in all folds of a seed; a rank counts only items of the same fold."""
         places = {
             what: np.concatenate([fold.places[what] for fold in folds]) for what in folds[0].places
         }
@@ -168,7 +168,7 @@ class Recall:
         ]
 
     def shares(self, weights: Float64Array, rows: IntArray) -> Float64Array:
-        """(B, R) the recalls in the order of :attr:`names`; rows (I,) have weights (B, I)."""
+        """(B, R) the recalls in the order of :attr:`names`, if rows (I,) have weights (B, I)."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         hits = np.stack(
             [places < k for places in self.places.values() for k in self.depths], axis=1
@@ -177,7 +177,7 @@ class Recall:
 
 
 def first_captions(captions: Captions, rows: IntArray) -> tuple[IntArray, list[str]]:
-    """The rows whose images have a caption, and the first caption of each of these images.
+    """The rows of images with a caption, and the first caption of each such image.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "one dog", "a cat"], [0, 0, 2])
@@ -197,7 +197,7 @@ _MEASURED = 500  # pictures whose distances set the kernel's width
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """Which guesses of fresh attackers are right in one seed or fold."""
+    """The guesses of fresh attackers that are right, in one seed or fold."""
 
     rows: IntArray  # (N,) the picture of each vector, or its set of sentences
     groups: IntArray  # (N,) their groups
@@ -212,7 +212,7 @@ class Attacked:
         keys: UIntArray,
         seed: int,
     ) -> Attacked:
-        """Two attackers learn from one half of the rows and guess the other half, and vice versa.
+        """Let two attackers learn from half of the rows and guess the other half, and vice versa.
 
         ``linear`` is a logistic regression. ``kernel`` is a logistic regression on random Fourier
         features (Rahimi and Recht, NeurIPS 2007), which can use any smooth function of the vectors.
@@ -233,7 +233,7 @@ class Attacked:
 
     @classmethod
     def join_folds(cls, folds: Sequence[Attacked]) -> Attacked:
-        """The guesses of all folds of a seed; the attackers of a fold make its guesses."""
+        """The guesses in all folds of a seed; the attackers of each fold make its guesses."""
         right = {
             name: np.concatenate([fold.right[name] for fold in folds]) for name in folds[0].right
         }
@@ -241,7 +241,7 @@ class Attacked:
         return cls(rows, np.concatenate([fold.groups for fold in folds]), right)
 
     def accuracies(self, weights: Float64Array, rows: IntArray) -> dict[str, Float64Array]:
-        """For each attacker, (B,) the mean over groups of the weighted share of right guesses."""
+        """(B,) the mean over groups of the weighted share of right guesses, for each attacker."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         members = np.eye(int(self.groups.max()) + 1)[self.groups]  # (N, K)
         members = members[:, members.any(axis=0)]
@@ -300,7 +300,7 @@ def attacker_parts(
 
 
 def _standardise(vectors: Float64Array, learnt: BoolArray) -> Float64Array:
-    """Columns with mean 0 and spread 1 in the training rows; constant columns become 0."""
+    """Columns with mean 0 and spread 1 in training rows, where constant columns become 0."""
     training = vectors[learnt]
     spread = training.std(axis=0)
     some = spread > 1e-6 * spread.max(initial=0.0)
@@ -323,7 +323,7 @@ def _waves(size: int, random: np.random.Generator) -> Callable[[Float64Array], F
 
 
 def _guess(features: Float64Array, groups: IntArray, learnt: BoolArray) -> IntArray:
-    """An attacker's guesses for rows outside its training rows; groups weigh alike in training."""
+    """An attacker's guesses outside its training rows, where groups have equal weight."""
     classes, labels = np.unique(groups[learnt], return_inverse=True)
     if len(classes) < 2:
         return np.full(int((~learnt).sum()), classes[0] if len(classes) else -1)

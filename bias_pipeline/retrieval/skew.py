@@ -1,11 +1,12 @@
-"""How far the groups at the top of a ranking are from target shares, and what chance gives.
+"""Measures how far groups at the top of a ranking are from target shares, and what chance gives.
 
-MaxSkew, MinSkew and NDKL: Geyik, Ambler and Kenthapadi, Fairness-Aware Ranking in Search and
-Recommendation Systems (KDD 2019), section 3.3. Bias@k: Wang, Liu and Wang, Are Gender-Neutral
-Queries Really Gender-Neutral? (EMNLP 2021), section 3.
+Source of MaxSkew, MinSkew and NDKL: Geyik, Ambler and Kenthapadi, Fairness-Aware Ranking in Search
+and Recommendation Systems (KDD 2019), section 3.3. Source of Bias@k: Wang, Liu and Wang, Are
+Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section 3.
 
 A ranker that ignores groups shows what chance gives. The group counts among the first k of a random
-ranking are multivariate hypergeometric: like independent binomials, given that they sum to k.
+ranking are multivariate hypergeometric. Such counts are like independent binomials whose sum is
+known to be k.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Target = Literal["uniform", "dataset"]
 
 
 def target_shares(sizes: IntArray, target: Target) -> Float64Array:
-    """(K,) the shares that groups should have at the top; 0 for a group without an image.
+    """(K,) the shares that groups should have at the top; a group without images has 0.
 
     Args:
         sizes: (K,) images of each group in the pool.
@@ -45,11 +46,12 @@ def target_shares(sizes: IntArray, target: Target) -> Float64Array:
 def skews(
     counts: Float64Array, target: Float64Array, k: int, floor: Floor, log: Log
 ) -> Float64Array:
-    """(..., K) each group's skew: the logarithm of (share at the top / target share).
+    """(..., K) the skew of each group: the logarithm of (share at the top / target share).
 
-    A group that is not in the target has NaN. MaxSkew and MinSkew are the largest and the smallest
-    skew of a query. Some published code starts the search for the largest skew at 0. This changes
-    nothing, since shares and targets both sum to 1, so at least one group is not below its target.
+    The skew is NaN for a group that is not in the target. MaxSkew and MinSkew are the largest and
+    the smallest skew of a query. Some published code starts the search for the largest skew at 0.
+    Starting at 0 changes nothing: shares and targets both sum to 1, so at least one group is not
+    below its target.
 
     Args:
         counts: (..., K) images of each group at the top. If ties make them more than k,
@@ -75,7 +77,7 @@ def skews(
 def ranking_divergence(
     counts: Float64Array, target: Float64Array, k: int, log: Log
 ) -> Float64Array:
-    """(...) Kullback-Leibler divergence of the shares at the top from the target.
+    """(...) Kullback-Leibler divergence of the shares at the top from the target shares.
 
     Args:
         counts: (..., K), see :func:`skews`.
@@ -94,9 +96,10 @@ def ranking_divergence(
 
 
 def bias_at(counts: Float64Array) -> Float64Array:
-    """(...) Bias@k: images of the first group at the top minus the second group, over their sum.
+    """(...) Bias@k: first group's minus second group's images at the top, over their sum.
 
-    The value is in [-1, 1]: above 0 if the first group has more images, 0 if neither has any.
+    The value is in [-1, 1]. Bias@k is above 0 if the first group has more images, and 0 if neither
+    has any.
 
     Args:
         counts: (..., 2).
@@ -118,8 +121,8 @@ def bias_at(counts: Float64Array) -> Float64Array:
 def ndkl(places: Float64Array, target: Float64Array, k: int, log: Log) -> Float64Array:
     """(...) normalised discounted divergence of all tops of a ranking up to k from the target.
 
-    ``1/Z sum_i KL(shares of the first i || target) / log2(i + 1)`` with
-    ``Z = sum_(i <= k) 1 / log2(i + 1)``; 0 if every top has the target shares.
+    The value is ``1/Z sum_i KL(shares of the first i || target) / log2(i + 1)`` with ``Z = sum_(i
+    <= k) 1 / log2(i + 1)``. The divergence is 0 if every top has the target shares.
 
     Args:
         places: (..., L, K) 1 for the group at each place, or the shares of several groups; all 0
@@ -157,12 +160,12 @@ def _base(log: Log) -> float:
 def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> Interval:
     """The entropy at k of one query's random ranking of images from N groups of given sizes.
 
-    The counts at the top are multivariate hypergeometric, and the expectation is the sum of the
-    groups' expected terms, each hypergeometric. The interval lists all ways to fill the top with
-    their probabilities; if there are too many, it uses 100,000 draws with a fixed seed. At most a
-    share of ``(1 - level) / 2`` of the rankings is below it, and as many above. The interval is for
-    one query: a mean over queries is nearer to the expectation, unless all queries
-    rank alike.
+    The counts at the top are multivariate hypergeometric. The expectation is the sum of the groups'
+    expected terms, each of which is hypergeometric. The interval comes from a list of all ways to
+    fill the top, with their probabilities. If there are too many, it uses 100,000 draws with a
+    fixed seed. At most a share of ``(1 - level) / 2`` of the rankings is below the interval, and at
+    most the same share is above it. The interval is for one query. A mean over queries is nearer to
+    the expectation, unless all queries rank alike.
 
     Args:
         sizes: (N,) images of each group.
@@ -243,7 +246,7 @@ def fair_extreme(
     largest: bool,
     level: float,
 ) -> Interval:
-    """MaxSkew or MinSkew of one query under a fair ranker; leaves out probabilities below 1e-15.
+    """MaxSkew or MinSkew of one query under a fair ranker, without chances below 1e-15.
 
     The largest skew is at most t if every group's skew is at most t. The probability of this is a
     convolution of binomials, each cut at t.
@@ -284,7 +287,7 @@ def fair_extreme(
 
 
 def fair_bias(sizes: IntArray, k: int, level: float) -> Interval:
-    """Bias@k of one query under a ranker that ignores groups, exact.
+    """The exact Bias@k of one query under a ranker that ignores groups.
 
     Args:
         sizes: (2,) images of each group.
@@ -328,7 +331,7 @@ def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> 
 
 
 def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
-    """The exact expected NDKL at k: every top of a random ranking is a random draw.
+    """The exact expected NDKL at k, since every top of a random ranking is a random draw.
 
     Args:
         sizes: (K,) images of each group.
@@ -343,7 +346,7 @@ def fair_ndkl(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
 
 
 def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
-    """(k + 1, K) counts: one group has 0 to k images, and another group has the other images."""
+    """(k + 1, K) counts, where one group has 0 to k images and another group has the rest."""
     counts = np.zeros((k + 1, n_groups))
     counts[:, group] = np.arange(k + 1)
     counts[:, group - 1] = k - counts[:, group]
@@ -351,7 +354,7 @@ def _counts_of_group(k: int, n_groups: int, group: int) -> Float64Array:
 
 
 def _binomials(sizes: IntArray, k: int) -> list[Float64Array]:
-    """For each group, the probabilities of 0 to k images if images were drawn independently."""
+    """The chances of 0 to k images of each group if images were drawn independently."""
     from scipy import stats
 
     share = k / sizes.sum()
@@ -371,6 +374,5 @@ def _p_of_sum(pmfs: Sequence[Float64Array], k: int) -> float:
 
 
 def _summary(values: Float64Array, chances: Float64Array, level: float) -> Interval:
-    """Expectation and interval of a distribution."""
     low, high = tail_ends(values, chances, level)
     return Interval(float(values @ chances), low, high)

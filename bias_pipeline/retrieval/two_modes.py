@@ -1,9 +1,10 @@
-"""BLIP, which gives vectors of photos and texts and matches pairs, and the code shared with FIBER.
+"""BLIP, which makes vectors of photos and texts and matches pairs, and code shared with FIBER.
 
-Li et al., BLIP: Bootstrapping Language-Image Pre-training (ICML 2022), as in transformers'
-``BlipForImageTextRetrieval``, with one change: a text that is judged together with a picture begins
-with [ENC], the last word of the authors' vocabulary, as in their code, instead of [CLS]
-(transformers issue 25629). Unlike the authors, we do not add the similarity to the matching score.
+Source: Li et al., BLIP: Bootstrapping Language-Image Pre-training (ICML 2022). The code follows
+transformers' ``BlipForImageTextRetrieval`` with one change: a text that is judged together with a
+picture begins with [ENC] instead of [CLS] (transformers issue 25629). [ENC] is the last word of the
+authors' vocabulary, as in their code. Unlike the authors, we do not add the similarity to the
+matching score.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class TwoModeNet(ABC):
     @property
     @abstractmethod
     def matches(self) -> bool:
-        """Whether the network has a matching head."""
+        """Whether the network has a head that matches pairs."""
 
     def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray) -> Float32Array:
-        """(P,) logits that photo and text match; pairs (P, 2) have their numbers."""
+        """(P,) logits that photo and text match; pairs (P, 2) contain their numbers."""
         scores = []
         with torch.inference_mode():
             states = self._encode_photos(self._pixels(photos))
@@ -50,7 +51,7 @@ class TwoModeNet(ABC):
 
     @abstractmethod
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as both modes of the network take it."""
+        """(3, H, W) a photo in the form that both modes of the network take."""
 
     @abstractmethod
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
@@ -62,11 +63,11 @@ class TwoModeNet(ABC):
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str]) -> Any:
-        """Texts, encoded as far as possible without a picture."""
+        """Texts that are encoded as far as this needs no picture."""
 
     @abstractmethod
     def _encode_photos(self, pixels: torch.Tensor) -> Any:
-        """Photos, encoded as far as possible without a text."""
+        """Photos that are encoded as far as this needs no text."""
 
     @abstractmethod
     def _pair_logits(
@@ -89,7 +90,6 @@ class TokenBatch(NamedTuple):
     there: torch.Tensor
 
     def take(self, text: torch.Tensor) -> TokenBatch:
-        """The tokens of some texts, by their numbers."""
         return TokenBatch(self.numbers[text], self.there[text])
 
 
@@ -128,7 +128,7 @@ class BlipModel(TwoModeNet):
             return self._vectors(projected, normalize=True)
 
     def encode_texts(self, texts: Sequence[str]) -> TokenBatch:
-        """The tokens of texts, beginning with [ENC]; they are encoded together with a picture."""
+        """The tokens of texts, which begin with [ENC] and are encoded together with a picture."""
         numbers, there = self._tokens(texts)
         numbers[:, 0] = self._encode
         return TokenBatch(numbers, there)

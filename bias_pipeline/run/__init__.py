@@ -1,1 +1,1 @@
-"""From a command line to finished cells: composing, checking, sweeps, Slurm, loggers."""
+"""Turns a command line into finished cells: composing, checking, sweeps, Slurm, loggers."""

@@ -1,4 +1,4 @@
-"""An audit: every metric that the data permit, under every attribute, within a time."""
+"""Audits with every metric that the data permit, for every attribute, within a time limit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _SLOWER = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """The metrics that one attribute's time allows."""
+    """The metrics that the time limit of one attribute allows."""
 
     metrics: Sequence[str]  # by name
     left_out: Sequence[str]  # metrics that the data permit but the time does not
@@ -83,12 +83,12 @@ class Plan:
 
     @property
     def by_sentence(self) -> bool:
-        """Whether first sentences are compared too, because annotators use more of their words."""
+        """Whether first sentences are compared too, since annotators use more of their words."""
         return self.too_rich and self.first_sentence >= self.reach + _HELPS
 
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
-        """The metric of each cell, and the cell's settings that differ from the defaults."""
+        """The metric of each cell, with the settings that differ from the defaults."""
         speech = _at_equal_speech(self.reach)
         matched = [(metric, speech) for metric in self.matched]
         if self.by_sentence:  # first, so that the numbers of whole captions come last
@@ -137,7 +137,7 @@ class Audit:
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
-        """For each question, why its metrics did not run."""
+        """The reason why a question's metrics did not run, by question."""
         reasons: dict[str, str] = {}
         for metric in self.plans[attribute].left_out:
             reasons.setdefault(infos()[metric].question, f"no time for {metric}")
@@ -164,7 +164,7 @@ class Audit:
         return [*lines, *fold(" ".join(cautions(self.results, self.corpora)))]
 
     def _groups(self, attribute: str) -> str:
-        """The images of each group that the model describes."""
+        """The numbers of images that the model describes, by group."""
         corpus = self.corpora[attribute]
         grouping = corpus.groupings[attribute]
         codes = grouping.codes[np.unique(corpus.model.image_rows)]
@@ -173,7 +173,7 @@ class Audit:
 
     @property
     def notes(self) -> list[str]:
-        """The lines below the answers: notes on attributes, and what label noise would change."""
+        """The lines below the answers: notes on attributes, and the effect of label noise."""
         several = len(self.corpora) > 1
         lines = [
             f"{attribute}: {note}" if several else note
@@ -183,7 +183,7 @@ class Audit:
         return [*lines, *noise_sentences(with_settings(self.results))]
 
     def frame(self) -> DataFrame:
-        """All rows as one table, see :meth:`Results.frame`."""
+        """All rows as one table, which :meth:`Results.frame` describes."""
         return self.results.frame()
 
     def arrow(self) -> Table:
@@ -192,7 +192,7 @@ class Audit:
 
 
 class Source(Protocol):
-    """The data that an audit reads, from files or from memory, and how its cells are run."""
+    """The data of an audit, from files or from memory, and the way in which its cells run."""
 
     @property
     def attributes(self) -> Collection[str]:
@@ -206,7 +206,7 @@ class Source(Protocol):
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
         """The share of the model's words that annotators use as often.
 
-        NaN if the user has set one of ``settings``.
+        The share is NaN if the user has set one of ``settings``.
         """
         ...
 
@@ -248,7 +248,7 @@ def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> P
 
 
 def word_reach(lic: Cell, corpus: Corpus) -> float:
-    """The share of the model's words that annotators use as often, by a LIC cell's settings."""
+    """The share of the model's words that annotators use as often, under a LIC cell's settings."""
     *before, matched = lic.build("metric").transforms
     reach: float = matched.reach(apply_transforms(before, corpus))
     return reach
@@ -260,7 +260,7 @@ def run_audit(
     limits: Limits = LIMITS,
     announce: Announce = lambda corpora, plans: None,
 ) -> Audit:
-    """Run every metric that data and time permit, for every labelled attribute."""
+    """Run every metric that the data and the time permit, for every labelled attribute."""
     corpora, plans = plan_audit(source, minutes, announce)
     return score_plans(source, corpora, plans, limits)
 
@@ -268,7 +268,7 @@ def run_audit(
 def score_plans(
     source: Source, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan], limits: Limits
 ) -> Audit:
-    """Run what is planned for each attribute."""
+    """Run the planned cells of each attribute."""
     scored = source.run_plans(plans)
     results = Results(scored.results)
     if not results and scored.exit_code:
@@ -304,7 +304,7 @@ def labelled_corpora(source: Source) -> dict[str, Corpus]:
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> str:
-    """The number of images of each group, and of each label that names no group."""
+    """The numbers of images of each group, and of each label that names no group."""
     grouping = corpus.groupings[attribute]
     sizes = ", ".join(f"{size} {name}" for name, size in grouping.sizes.items())
     others = ", ".join(f"{n} {label or '(empty)'!r}" for label, n in grouping.strata.items() if n)
@@ -348,7 +348,7 @@ def _check_labelled(
 
 
 def read_or_refused(source: Source, attribute: str) -> Corpus | DataError:
-    """The corpus, or the error that was raised when the corpus was read."""
+    """The corpus, or the error that was raised when it was read."""
     try:
         return source.corpus(attribute)
     except DataError as error:
@@ -362,10 +362,10 @@ def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
 
 
 def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
-    """All metrics that need neither published weights nor pictures, and attackers at equal style.
+    """All metrics without published weights or pictures, and attackers at equal style.
 
     If the time is too short, the costliest metrics are left out. Each attribute has its own time
-    limit, so more columns of labels do not change which metrics run for an attribute.
+    limit, so further columns of labels do not change which metrics run for an attribute.
     """
     # An audit must be quick and give the same numbers on every machine. Metrics that need weights
     # or pictures can be run by name.
@@ -393,7 +393,7 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
 def _seconds_together(
     metrics: Sequence[str], corpus: Corpus, *, noisy: bool, matched: bool
 ) -> float:
-    """The expected processor seconds of several metrics; attackers that they share count once."""
+    """The expected processor seconds of several metrics; shared attackers count once."""
     known = set[str]()
     seconds = 0.0
     for name in metrics:
@@ -407,7 +407,7 @@ def _seconds_together(
 
 
 def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[str]:
-    """Sentences that a reader of the answers must know."""
+    """Sentences that readers of the answers must know."""
     first = next(iter(corpora.values()))
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
@@ -450,7 +450,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
 
 
 def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path]) -> list[Result]:
-    """The results, with draws, of every metric that the data permit and that needs no pictures."""
+    """The results and draws of every metric that the data permit and that needs no pictures."""
     from bias_pipeline.run import launch
 
     known = infos()

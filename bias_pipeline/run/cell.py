@@ -1,4 +1,4 @@
-"""Computes one cell, a metric on a corpus; needs no configuration."""
+"""Computes one cell, which is a metric on a corpus, without any configuration."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_cell(
 ) -> Result:
     """Compute a metric on a corpus.
 
-    ``choices`` fill the result's columns of chosen names (:data:`NAMED`), ``facts`` fill further
+    ``choices`` fill the result's columns of chosen names (:data:`NAMED`). ``facts`` fill further
     fields of the :class:`Manifest`.
     """
     started = time.time()
@@ -109,9 +109,9 @@ def _score_of_sample(
 def _with_noise(
     score: Score, corpus: Corpus, metric: Metric, seeds: Sequence[int], noise: LabelNoise
 ) -> tuple[Score, list[Training]]:
-    """The score, with how far label noise moves it, and how attackers learnt noisy labels.
+    """The score with the effect of label noise, and how attackers learnt noisy labels.
 
-    Groups too small for the score stay left out.
+    Groups that were too small for the score stay left out.
     """
     quick = metric.without_intervals()
     scorable = replace(
@@ -135,14 +135,14 @@ def _with_noise(
 
 
 def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
-    """The corpus without groups too small for attackers; unchanged for other metrics."""
+    """The corpus without groups too small for attackers; other metrics keep the corpus."""
     if metric.info.family != "attack":
         return corpus
     return without_small_groups(corpus, metric.attribute.name)
 
 
 def _of_all(score: Score, scored: Corpus, corpus: Corpus, metric: Metric) -> Score:
-    """The score, with coverage as a share of all labelled images, also of groups left out."""
+    """The score, whose coverage is a share of all labelled images, including small groups."""
     if scored is corpus:
         return score
     labelled = [
@@ -190,9 +190,9 @@ def _row(
 def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
     """Add a p value to a headline or deciding part, unless the metric gives a p value.
 
-    A number has no p value if it cannot lie below the no-bias value, since chance alone then puts
-    the number above. A number has no p value either without an interval, with too few attackers, or
-    if resampling does not move it.
+    A number has no p value if it cannot lie below the no-bias value, since chance alone then lifts
+    it above. A number also has no p value if it has no interval or too few attackers, or if
+    resampling does not change it.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
@@ -228,7 +228,7 @@ def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:
 
 
 def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> Manifest:
-    """The facts about data, metric, attackers and machine behind a score."""
+    """The facts on data, metric, attackers and machine behind a score."""
     versions = {"bias_pipeline": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "torch", "pytorch_lightning", "transformers"):
         if name in sys.modules:
@@ -317,7 +317,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
 
 
 def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
-    """How names of objects were read; None if the metric or the corpus has no objects."""
+    """How names of objects were interpreted, or None if the metric or the corpus has no objects."""
     if corpus.objects is None or metric.object_tasks is None:
         return None
     return corpus.read(objects_read, tuple(metric.object_tasks.tasks), tuple(metric.exclude_tasks))

@@ -1,4 +1,4 @@
-"""From a command line to a checked configuration; nothing runs here.
+"""Turns a command line into a checked configuration, and runs nothing.
 
 Only this module, hydra_composer.py, hydra_allowlist.py, job.py and launch.py use Hydra.
 """
@@ -80,7 +80,7 @@ Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on
 
 
 class ConfigSchema(TypedDict, total=False):
-    """The keys of a configuration, without the keys of Hydra. Users may add keys."""
+    """The keys of a configuration, without Hydra's own keys. Users may add keys."""
 
     metric: Metric
     dataset: Dataset
@@ -109,7 +109,7 @@ class ConfigSchema(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Cell:
-    """A checked configuration of one cell."""
+    """The checked configuration of one cell."""
 
     tree: Mapping[str, Any]  # the configuration as resolved plain data
     used: frozenset[str]  # top-level keys that the metric reaches
@@ -140,7 +140,7 @@ class Cell:
         return info
 
     def run_id(self, corpus: Corpus) -> str:
-        """The name of the cell's run on a corpus; it depends on everything that decides numbers."""
+        """The name of the cell's run on a corpus, which depends on all that decides numbers."""
         return run_id(
             by_content(self.tree["metric"]),
             corpus,
@@ -154,7 +154,7 @@ class Cell:
 
     @cached_property
     def gold(self) -> GoldLabels | None:
-        """The configured true labels of some images; None if no true labels are configured."""
+        """The true labels of some images, from the configuration, or None without them."""
         file = self.tree["gold"]
         if file is None:
             return None
@@ -170,7 +170,7 @@ class Cell:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """The configured shares of further label errors; None if none are configured."""
+        """The shares of further label errors, from the configuration, or None without them."""
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             from bias_pipeline.data.rating_tables import read_label_errors
@@ -205,7 +205,7 @@ class Cell:
         return self.build("encoder") if "encoder" in self.used else None
 
     def corpus(self) -> Corpus:
-        """The corpus to score; a process reads each corpus once."""
+        """The corpus that is scored; a process reads each corpus once."""
         keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         tree = {key: self.tree.get(key) for key in keys} | others
@@ -219,7 +219,7 @@ class Cell:
         return decides and json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
 
     def expected_seconds(self, *, trained: bool = False) -> float:
-        """The processor seconds of the cell, by measured rates of encoders whose cost is known."""
+        """The processor seconds of the cell, from measured rates of encoders with known cost."""
         return catalogue.seconds_of(
             self.metric.name,
             self.corpus(),
@@ -231,13 +231,13 @@ class Cell:
         )
 
     def choice(self, group: str) -> str:
-        """The file chosen from a group; empty if the metric does not use the group."""
+        """The file that is chosen from a group; empty if the metric does not use the group."""
         return self.choices.get(group, "") if group in self.used else ""
 
 
 @lru_cache(maxsize=64)  # the cells of a sweep repeat most metrics
 def _require_metric(settings: str) -> None:
-    """Refuse a metric whose needs are not met, given its settings as JSON."""
+    """Refuse a metric whose needs are not met under its settings, given as JSON."""
     instantiate(json.loads(settings), "metric").require()
 
 
@@ -275,7 +275,7 @@ def corpus_of(
     scored: ScoredText = AS_READ,
     samples: Samples = "mean",
 ) -> Corpus:
-    """The corpus of a captioner as it is scored, with notes on its captions."""
+    """The corpus of a captioner in the form that is scored, with notes on its captions."""
     from bias_pipeline.text.caption_language import (
         language_notes,
         language_shares,
@@ -318,13 +318,13 @@ def _labelled_attributes(dataset: Dataset) -> str:
 
 
 def composed_cell(overrides: Sequence[str], options: Namespace) -> Cell:
-    """The cell of overrides that each have one value."""
+    """The cell of overrides that have one value each."""
     return Sweep([overrides], options)[0]
 
 
 @dataclass(frozen=True)
 class Sweep(Sequence[Cell]):
-    """The cells of a command in order; each is composed when it is needed."""
+    """The cells of a command in order; each cell is composed when it is needed."""
 
     jobs: Sequence[Sequence[str]]  # the overrides of each cell, with one value each
     options: Namespace  # Hydra's flags
@@ -339,7 +339,7 @@ class Sweep(Sequence[Cell]):
         return replace(checked_cell(*self.loader.task(overrides)), overrides=tuple(overrides))
 
     def __getstate__(self) -> dict[str, object]:
-        """What a helper process receives; it composes the cells itself."""
+        """The state for a helper process, which composes the cells itself."""
         return {"jobs": self.jobs, "options": self.options}
 
     @cached_property
@@ -357,9 +357,9 @@ class Sweep(Sequence[Cell]):
 
     @cached_property
     def sample(self) -> Sequence[Cell]:
-        """The first cell, and a cell for each further value of each key of the sweep.
+        """The first cell, and a cell for each further value of each key in the sweep.
 
-        Of several captioners only the first is composed, since the data set checks captioners'
+        Of several captioners only the first is composed, because the data set checks captioners'
         names.
         """
         named = [
@@ -371,12 +371,12 @@ class Sweep(Sequence[Cell]):
 
     @property
     def devices(self) -> list[str]:
-        """The GPUs of the command's processes, one for each process; empty if no GPU is named."""
+        """The GPUs of the command's processes, one for each; empty if no GPU is named."""
         return [str(device) for device in self.config.devices or ()]
 
     @property
     def processes(self) -> int | str:
-        """How many processes the command may use; ``auto`` is one for each core."""
+        """The number of processes that the command may use; ``auto`` is one per core."""
         if self.devices:
             return len(self.devices)
         if self.config.processes == "auto" and any(cell.runs_networks for cell in self.sample):
@@ -424,7 +424,7 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
 def _take_setting(
     tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object
 ) -> object:
-    """Remove a setting from a group's node, and return its checked value (``usual`` if absent)."""
+    """Remove a setting from a group's node; returns its checked value, or ``usual`` if absent."""
     node = tree.get(group)
     value = node.pop(name, usual) if isinstance(node, dict) else usual
     check_value(value, kind, f"{group}.{name}")
@@ -461,7 +461,7 @@ def _misfit(message: str) -> str:
 
 
 def instantiate(node: Any, key: str) -> Any:
-    """Build what a checked node describes; an error of its constructor becomes a UsageError."""
+    """Build the object that a checked node describes; its errors become a UsageError."""
     try:
         return build(node)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The corpora that a process has read; its helpers receive them instead of reading again."""
+"""Stores the corpora that a process has read; its helpers get them and need not read again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
 
 
 def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
-    """The corpus of settings; it is read again only if its files have changed."""
+    """The corpus of settings, which is read again only if its files have changed."""
     settings = f"{Path.cwd()} {settings}"  # since paths may be relative
     corpus, files = _corpora.pop(settings, (None, {}))
     if corpus is None or not are_unchanged(files):
@@ -46,7 +46,7 @@ def pickled_corpora() -> bytes:
 
 
 def take_over(content: bytes) -> None:
-    """Make the corpora that the parent process has read available in this process."""
+    """Make corpora of the parent process available in this process."""
     if content:
         _corpora.update(pickle.loads(content))  # noqa: S301  # written by our own process
         return_freed_memory()

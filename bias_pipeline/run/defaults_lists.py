@@ -1,7 +1,7 @@
 """Merges the files of ``conf/`` that choices name, as Hydra would.
 
-This implements only the parts of Hydra's defaults lists that ``conf/`` uses; tests compare every
-choice with Hydra's result.
+The module implements only the parts of Hydra's defaults lists that ``conf/`` uses. Tests compare
+every choice with Hydra's result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ChosenFiles:
         self._met: set[str] = set()
 
     def merge(self) -> dict[str, Any]:
-        """The merged content of all files, without Hydra's part, and with references unresolved."""
+        """The merged content of all files, without Hydra's part and with unresolved references."""
         wanted = list(self.chosen)
         parts = self._parts("", "config", "")
         for key in wanted:
@@ -49,7 +49,7 @@ class ChosenFiles:
         return tree
 
     def _parts(self, folder: str, name: str, place: str) -> list[Part]:
-        """The parts of a file and of all files it lists, in the order of merging."""
+        """The parts of a file and of all files that it lists, in the order of merging."""
         path = conf_file(folder, name)
         self.stamps[path] = stamp(path)
         header, content = _file(path, self.stamps[path])
@@ -85,7 +85,7 @@ class ChosenFiles:
 def merged_over(
     tree: Mapping[str, Any], content: Mapping[str, Any], references: References | None = None
 ) -> dict[str, Any]:
-    """A tree after content was merged into it: mappings are merged, other values are replaced.
+    """A tree after content was merged into it; mappings are merged, other values are replaced.
 
     The given tree is not changed. With ``references``, a text in the tree that refers to a mapping
     is first replaced by the mapping.
@@ -112,7 +112,7 @@ _MOST_CACHED = 64
 
 
 def merged_files(choices: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The merged content of the files that choices name, and the choices of all groups.
+    """The merged content of the files that choices name, and the choices in all groups.
 
     The content is merged again if one of the files has changed.
     """

@@ -1,6 +1,6 @@
-"""The keys of Hydra that a configuration may set: launcher, launcher options, ``hydra.verbose``.
+"""The keys of Hydra that a configuration may set: launcher, its options, ``hydra.verbose``.
 
-Hydra only composes here. Every other key that differs from Hydra's default is refused, so keys for
+Hydra only composes here. Every other key is refused if it differs from Hydra's default, so keys for
 code, folders and logging need no rules.
 """
 
@@ -50,7 +50,7 @@ Size = (
 
 
 class Queue(TypedDict, total=False):
-    """Options of all of submitit's launchers."""
+    """The options that all of submitit's launchers have."""
 
     timeout_min: Count
     cpus_per_task: Count | None
@@ -85,7 +85,7 @@ More = TypedDict(
 
 
 class Slurm(Queue, total=False):
-    """Options of the launcher for Slurm; each value becomes part of a script."""
+    """The options of the launcher for Slurm; each value becomes part of a script."""
 
     partition: Word | None
     qos: Word | None
@@ -106,7 +106,7 @@ class Slurm(Queue, total=False):
 
 
 class _Here(TypedDict, total=False):
-    """The options of the launcher that runs one job after the other in this process."""
+    """The options of the launcher that runs jobs in succession in this process."""
 
 
 LAUNCHERS: Mapping[str, type] = {
@@ -121,8 +121,8 @@ def check_hydra(
 ) -> None:
     """Refuse keys and values of Hydra that are not allowed.
 
-    ``written`` is the part for Hydra as written, ``resolved`` the same part with its references
-    resolved. ``usual`` is the part that Hydra composes without overrides.
+    ``written`` is the part for Hydra in its written form. ``resolved`` is the same part with
+    resolved references. ``usual`` is the part that Hydra composes without overrides.
     """
     launcher, as_given = resolved.get("launcher"), written.get("launcher")
     target = launcher.get(TARGET) if isinstance(launcher, Mapping) else launcher

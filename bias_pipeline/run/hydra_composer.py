@@ -1,8 +1,8 @@
-"""Composes configurations: checks the files first, then the result.
+"""Composes configurations: checks the files first, and then the result.
 
-A process reads each file once (and again if it changes), and composes each job once, although
-checks, sweep and job all ask for its configuration. Without this, composing would take most of the
-time of a sweep of cached cells.
+Checks, sweep and job all ask for a job's configuration. Still, a process reads each file once (and
+again if it changes), and composes each job once. Otherwise composing would take most of the time of
+a sweep of cached cells.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def loader_of(config_dir: str | None = None) -> Loader:
 
 
 def further_folders(config_dir: str | None) -> list[Path]:
-    """Folders that are searched after our own, in order."""
+    """The folders that are searched after our own folder, in this order."""
     _, *included_folders = conf_dirs()
     if config_dir is None:
         return included_folders
@@ -117,7 +117,7 @@ def _groups() -> list[str]:
 
 
 class Loader(ConfigLoaderImpl):
-    """Composes and checks configurations; runs and imports nothing that they name.
+    """Composes and checks configurations, but runs and imports nothing that they name.
 
     The loader caches composed jobs and returns copies.
     """
@@ -135,7 +135,7 @@ class Loader(ConfigLoaderImpl):
         return self.load_configuration("config", [*overrides], RunMode.RUN, False)
 
     def task(self, overrides: Sequence[str]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The configuration of one job as plain data, references unresolved, and its choices."""
+        """The configuration of one job as plain data with unresolved references; its choices."""
         merged = self._merged_files(overrides)
         if merged is not None:
             return merged
@@ -143,7 +143,7 @@ class Loader(ConfigLoaderImpl):
         return as_written(config), config.hydra.runtime.choices
 
     def with_hydra(self, overrides: Sequence[str]) -> Mapping[str, Any]:
-        """The configuration of one job as plain data, with the part for Hydra (the choices)."""
+        """The configuration of one job as plain data, with Hydra's part (the choices)."""
         merged = self._merged_files(overrides)
         if merged is None:
             written: Mapping[str, Any] = as_written(self.job(overrides))
@@ -162,7 +162,7 @@ class Loader(ConfigLoaderImpl):
         return {"hydra": {**hydra, **noted}, **task}
 
     def _usual_hydra(self, *loggings: str) -> Mapping[str, Any]:
-        """The part for Hydra if only loggings are chosen; no file of ``conf/`` changes it."""
+        """The part for Hydra if only loggings are chosen, which no file of ``conf/`` changes."""
         if loggings not in self._usual:
             config = super().load_configuration("config", [*loggings], RunMode.RUN, False)
             self._usual[loggings] = as_written(config.hydra)
@@ -192,7 +192,7 @@ class Loader(ConfigLoaderImpl):
     def _merged_files(
         self, overrides: Sequence[str]
     ) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-        """The result of :meth:`task` if overrides only choose files of ``conf/`` and set values.
+        """The result of :meth:`task`, if overrides only choose files of ``conf/`` and set values.
 
         Otherwise None; Hydra then composes the job, which takes thirty times as long.
         """
@@ -226,7 +226,7 @@ class Loader(ConfigLoaderImpl):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """The files with overrides applied; references stay unresolved."""
+        """The files after overrides were applied, with unresolved references."""
         key = (config_name, *overrides, run_mode, validate_sweep_overrides)
         if key in self._composed:
             return self._composed[key].copy()
@@ -254,7 +254,7 @@ class Loader(ConfigLoaderImpl):
         return config
 
     def _unknown_key(self, key: str, overrides: Sequence[str]) -> str:
-        """A sentence on an override of an absent key; it lists the keys that exist."""
+        """A sentence on an override of an absent key, with the keys that exist."""
         rest = [word for word in overrides if word.lstrip("+~").partition("=")[0] != key]
         if not key or "@" in key or len(rest) == len(overrides):
             return ""
@@ -285,7 +285,7 @@ class Loader(ConfigLoaderImpl):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """Like Hydra's method, but jobs that differ only in values share one merge of the files."""
+        """Like Hydra's method, but jobs that differ only in values share one merge of files."""
         parsed, repo = self._parse_overrides_and_create_caching_repo(config_name, overrides)
         if validate_sweep_overrides:
             self.validate_sweep_overrides_legal(parsed, run_mode, from_shell)
@@ -312,7 +312,7 @@ class Loader(ConfigLoaderImpl):
     def _merge_choices(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig:
-        """The configuration of choices before values are set; merged again if a file changed."""
+        """The configuration of choices before values are set; a changed file is merged again."""
         repository = self.repository
         key = self._key(config_name, choices, run_mode)
         snapshot, versions = _MERGED.pop(key, (None, {}))
@@ -339,7 +339,7 @@ class Loader(ConfigLoaderImpl):
     def _merged_over_base(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
     ) -> DictConfig | None:
-        """The base configuration, with the nodes replaced that choices change.
+        """The base configuration, in which nodes that choices change are replaced.
 
         Hydra would take five times as long. None if a choice is no plain file of ``conf/``; Hydra
         then merges the choice.
@@ -372,7 +372,7 @@ class Loader(ConfigLoaderImpl):
     def _compose_config_from_defaults_list(
         self, defaults: list[ResultDefault], repo: IConfigRepository
     ) -> DictConfig:
-        """Like Hydra's method, but goes through the merged tree once instead of after each file."""
+        """Like Hydra's method, but goes through the merged tree once, not after each file."""
         config = OmegaConf.create()
         loaded = [(str(one.config_path), self._load_single_config(one, repo)) for one in defaults]
         leave_out_keys_of_others(loaded)
@@ -385,7 +385,7 @@ class Loader(ConfigLoaderImpl):
         return config
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
-        """A file's content at its path in the tree; each version of a file is placed once."""
+        """The content of a file at its path in the tree; each version of a file is placed once."""
         version = self.repository.versions.get(str(default.config_path))
         key = (version, default.package, default.primary)
         if version is None:
@@ -401,7 +401,7 @@ class Loader(ConfigLoaderImpl):
         parsed_overrides: list[Override],
         repo: CachingConfigRepository,
     ) -> None:
-        """Refuse to extend the search path: Hydra would import a package to read it."""
+        """Refuse to extend the search path, since Hydra would import a package to read it."""
         del config_name, repo
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
@@ -410,7 +410,7 @@ class Loader(ConfigLoaderImpl):
 
 @lru_cache(maxsize=1000)
 def _plain_setting(word: str) -> tuple[Sequence[str], Any] | None:
-    """The path and the value that an override sets; None unless it sets a plain value."""
+    """The path and the value that an override sets, or None unless it sets a plain value."""
     try:
         parsed = parsed_override(word)
     except HydraException:
@@ -426,7 +426,7 @@ def _plain_setting(word: str) -> tuple[Sequence[str], Any] | None:
 
 
 def _has_value(tree: Mapping[str, Any], path: Sequence[str]) -> bool:
-    """Whether a path leads to a value, through mappings only."""
+    """Whether a path leads to a value, and through mappings only."""
     node: Any = tree
     for name in path:
         if not isinstance(node, Mapping) or name not in node:
@@ -450,7 +450,7 @@ def _remove_defaults(node: Any) -> None:
 class _Snapshot:
     """A snapshot of a configuration that returns copies.
 
-    Unpickling is four times as fast as ``copy.deepcopy``, but schemas of launchers cannot be
+    Unpickling is four times as fast as ``copy.deepcopy``. But schemas of launchers cannot be
     pickled.
     """
 
@@ -503,11 +503,11 @@ class Repository(ConfigRepository):
         self.versions: dict[str, object] = {}  # by loaded path, also of absent files
 
     def __deepcopy__(self, memo: object) -> Repository:
-        """The repository itself. Hydra asks for a copy in case a job changes the search path."""
+        """The repository itself; Hydra asks for a copy in case a job changes the search path."""
         return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        """The content of a file; None if the file does not exist."""
+        """The content of a file, or None if the file does not exist."""
         if config_path not in self.versions:
             self._warn_of_namesakes(config_path)
         key = self.versions[config_path] = self.version(config_path)
@@ -519,7 +519,7 @@ class Repository(ConfigRepository):
         return result
 
     def version(self, config_path: str) -> tuple[object, ...] | None:
-        """A value that changes with the file; None for schemas of plugins, which are no files."""
+        """A value that changes with the file, or None for plugins' schemas, which are no files."""
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         if source is None or source.scheme() == "structured":
             return None
@@ -547,7 +547,7 @@ class Repository(ConfigRepository):
             raise
 
     def _warn_of_namesakes(self, config_path: str) -> None:
-        """Warn of each file that is not read, since an earlier folder has a file with this name."""
+        """Warn of each file that is not read because an earlier folder has a file of this name."""
         files = [_file(source, config_path) for source in self.get_sources()]
         first, *others = [*dict.fromkeys(path for path in files if path and path.is_file()), None]
         for path in others:
@@ -572,7 +572,7 @@ _MERGED: dict[tuple[object, ...], tuple[_Snapshot, Mapping[str, object]]] = {}
 
 
 def _file(source: ConfigSource, config_path: str) -> Path | None:
-    """The path of a configuration file, None if its source is not a folder."""
+    """The path of a configuration file, or None if its source is not a folder."""
     if source.scheme() != "file":
         return None
     return Path(source.path, source._normalize_file_name(config_path)).resolve()

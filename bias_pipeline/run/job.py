@@ -1,7 +1,7 @@
-"""Runs a cell as a job, and records the job's outcome in its folder.
+"""Runs a cell as a job, and records the outcome of the job in its folder.
 
-So a failed job does not end a sweep, and the folders show the progress wherever jobs run. Hydra
-runs nothing. Jobs write the same files as Hydra's launcher, in half of the time.
+So a failed job does not end a sweep, and the folders show the progress of jobs on any machine.
+Hydra runs no jobs. Jobs write the same files as with Hydra's launcher, in half of the time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
 def run_one(sweep: Sweep, folder: Path) -> Result | None:
-    """Run the only job of a command; returns its result, or None if it failed."""
+    """Run the only job of a command; returns its result, or None if the job failed."""
     from hydra.types import RunMode
 
     written = as_written(sweep.config)
@@ -66,7 +66,7 @@ def run_one(sweep: Sweep, folder: Path) -> Result | None:
 
 
 def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
-    """Run the jobs of a sweep; returns their results, with None for a result in another process."""
+    """Run the jobs of a sweep; returns results, or None for a result in another process."""
     from hydra.types import RunMode
 
     config = sweep.loader.load_configuration("config", [*sweep.overrides], RunMode.MULTIRUN)
@@ -106,7 +106,7 @@ class JobElsewhere(slurm.Requeued):
     launcher: str
 
     def __call__(self, numbered: tuple[int, Sequence[str]]) -> None:
-        """Run one job. The waiting process reads the result from files."""
+        """Run one job; the waiting process reads the result from files."""
         import submitit
 
         number, words = numbered
@@ -167,7 +167,7 @@ def _run_job(
 
 
 def _write_yaml(path: Path, data: object) -> None:
-    """Write YAML as OmegaConf does, but seven times as fast if PyYAML has its writer in C."""
+    """Write YAML like OmegaConf, but seven times as fast if PyYAML has its writer in C."""
     text = yaml.dump(
         data, Dumper=_YamlWriter, default_flow_style=False, allow_unicode=True, sort_keys=False
     )
@@ -181,7 +181,7 @@ class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
     """Quotes text that OmegaConf would read as a number or a truth value."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """True, so a list that stands in two places is written twice."""
+        """True, so that a list in two places is written twice."""
         return True
 
 
@@ -191,7 +191,7 @@ def _represent(dumper: Any, text: str) -> Any:
 
 @lru_cache(maxsize=100_000)
 def _style(text: str) -> str | None:
-    """The quotes that OmegaConf writes; cached, since the cells of a sweep repeat most texts."""
+    """The quotes that OmegaConf writes; cached, since cells of a sweep repeat most texts."""
     from omegaconf._utils import OmegaConfDumper
 
     style: str | None = OmegaConfDumper.str_representer(yaml.Dumper(StringIO()), text).style
@@ -233,7 +233,7 @@ def run_recorded(
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder before any work; refuse one that cannot be written."""
+    """Create a folder before any work; a folder that cannot be written is refused."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -250,7 +250,7 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 
 
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
-    """The outcome of a job; None before the job has ended.
+    """The outcome of a job, or None before the job has ended.
 
     An unchanged file is not read again. Content that is not JSON raises a ValueError.
     """
@@ -278,7 +278,7 @@ def _is_preemption(error: Exception | SystemExit) -> bool:
 
 
 def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
-    """The outcome of a failed cell: a sentence if the user can mend the fault, else a bug."""
+    """The outcome of a failed cell: a sentence on a fault that the user can mend, or on a bug."""
     log.info("failed", exc_info=error)
     if is_out_of_memory(error) and not isinstance(error, BiasPipelineError):
         error = ResourceError(NO_MEMORY)
@@ -318,14 +318,14 @@ def close_log() -> None:
 
 
 def outcome_of(result: Result, seconds: float, *, cached: bool) -> dict[str, object]:
-    """The outcome of a cell that did not fail, and how long it took."""
+    """The outcome of a cell that did not fail, with the time that it took."""
     status = "cached" if cached else "done"
     known = {"run_id": result.run_id, "text": result.facts.text, "seconds": round(seconds, 3)}
     return {**known, "status": status, "exit_code": 0, "process": os.getpid()}
 
 
 def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
-    """The result of a cell, and whether it was cached; a new result is passed to the loggers."""
+    """The result of a cell, and whether it was cached; new results are passed to loggers."""
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
     logged = store.load_unchanged(identity) if store.is_logged(identity) else None
@@ -342,12 +342,12 @@ def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bo
 
 
 def _text(here: Cell) -> dict[str, object]:
-    """How captions are read, without settings that change no caption: these make no new run."""
+    """How captions are read, without settings that change no caption and so need no new run."""
     return {key: value for key, value in here.tree["text"].items() if key in READ_AS}
 
 
 def _log(here: Cell, result: Result, *, resumed: bool) -> None:
-    """Pass the result to the loggers, under a name that no other captioner has."""
+    """Pass the result to the loggers under a name that no other captioner has."""
     from bias_pipeline.report.name_collisions import as_given
 
     named = as_given(result, str(here.tree["captioner"] or ""))

@@ -85,7 +85,7 @@ def run(
 ) -> SweepOutcome:
     """Check a command, run its job or its sweep, and print its table.
 
-    ``announce`` is called before anything runs on this machine.
+    The function calls ``announce`` before anything runs on this machine.
     """
     sweep = parse_sweep(words)
     config, options, outputs = sweep.config, sweep.options, Path(sweep.config.paths.outputs)
@@ -130,7 +130,7 @@ def run(
 
 
 def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
-    """Run cells in this process and its helpers; skip cells that the data do not permit."""
+    """Run cells in this process and its helpers, except cells that the data do not permit."""
     from bias_pipeline.metrics.attack.attacked_captions import forget_attackers
 
     first = cells[0]
@@ -158,7 +158,7 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
 
 
 def processes_of(cells: Sequence[Cell]) -> int | str:
-    """The requested number of processes; 1 if networks run, which use several cores themselves."""
+    """The requested number of processes, or 1 if networks run, which use several cores."""
     requested: int | str = cells[0].tree["processes"]
     return 1 if any(cell.runs_networks for cell in cells) else requested
 
@@ -201,7 +201,7 @@ def _added_in_vain(sweep: Sweep) -> list[str]:
 
 
 def _run_jobs(sweep: Sweep, folder: Path, *, multirun: bool) -> Sequence[Result | None]:
-    """Run the jobs of a command; returns the results that this process has."""
+    """Run the jobs of a command; returns the results that this process has in memory."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -258,7 +258,7 @@ ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 
 
 def expand(options: Namespace) -> list[str]:
-    """The overrides, with an experiment's ``sweep:`` and the values for which ``all`` stands."""
+    """The overrides, with an experiment's ``sweep:``, and with values in place of ``all``."""
     overrides = [*options.overrides, *_sweep_of_experiment(options)]
     for override in overrides:
         key, _, values = override.partition("=")
@@ -299,7 +299,6 @@ def _sweep_of_experiment(options: Namespace) -> list[str]:
 
 
 def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """``majority`` and the names of all annotators."""
     from bias_pipeline.data.label_files import MAJORITY
 
     rest = [override for override in overrides if override != ALL_CAPTIONERS]
@@ -314,7 +313,7 @@ def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[st
 
 
 def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
-    """The captioners of a sweep's data sets and attributes; refused unless they are the same."""
+    """The captioners of a sweep's data sets and attributes, which must be the same for all."""
     keys = ("dataset", "attribute")
     swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
     rest = [o for o in overrides if o not in swept]

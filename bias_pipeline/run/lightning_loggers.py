@@ -1,4 +1,4 @@
-"""Loggers that write each cell as one run to TensorBoard or MLflow, by Lightning's loggers."""
+"""Loggers that write each cell as one run to TensorBoard or MLflow, through Lightning."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class MlflowLogger(ResultLogger):
 
 
 def _tell(logger: Logger, result: Result) -> None:
-    """Log the losses of every epoch, and close the run."""
+    """Log the losses of every epoch, and then close the run."""
     for losses in history_of(result.tables.get("curves", ())):
         epoch = int(losses.pop("epoch"))
         logger.log_metrics(_tracker_names(losses), step=epoch)
@@ -131,5 +131,5 @@ def _numbers(result: Result) -> dict[str, float]:
 
 
 def _tracker_names(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Numbers under names that every tracker accepts: ``group:female`` as ``group.female``."""
+    """Numbers under names that every tracker accepts, as ``group.female`` for ``group:female``."""
     return {_OTHER.sub(".", name): value for name, value in numbers.items()}

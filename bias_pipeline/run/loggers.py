@@ -1,6 +1,7 @@
-"""Loggers, which copy the rows of finished results. The run folder remains the source.
+"""Loggers, which copy the rows of finished results.
 
-A logger that fails causes one warning, and the run goes on.
+The folder of the run is still the source of all numbers. A logger that fails causes one warning,
+and the run goes on.
 """
 
 from __future__ import annotations
@@ -69,10 +70,10 @@ def warn_once(message: str) -> None:
 
 
 class CsvLogger(ResultLogger):
-    """``logger=csv``: one file with the rows of every cell, in the order they finished.
+    """``logger=csv`` writes one file with the rows of all cells, in the order they finished.
 
-    A cell's rows are appended in a single write, so simultaneous writers do not mix lines. The
-    column ``settings`` has the overrides without a column of their own.
+    The rows of a cell are appended in a single write, so simultaneous writers do not mix lines. The
+    column ``settings`` has the overrides that have no column.
     """
 
     def __init__(self, path: Annotated[str, Text(r"[^\x00-\x1f]*\.csv", "a .csv file")]) -> None:
@@ -109,10 +110,10 @@ def _further_overrides(result: Result) -> Iterator[str]:
 class WandbLogger(ResultLogger):
     """``logger=wandb``: one Weights & Biases run for each cell.
 
-    The run's id is the cell's identity, so a cell never becomes two runs. Unless the mode is
-    ``online`` and a key is set, runs are written offline for a later ``wandb sync``, and no server
-    is contacted. If the server does not answer, a process waits for ``timeout_s`` once, and writes
-    this run and all later ones offline.
+    The id of the run is the cell's identity, so a cell never becomes two runs. Runs are written
+    offline for a later ``wandb sync``, and no server is contacted, unless the mode is ``online``
+    and a key is set. If the server does not answer, a process waits for ``timeout_s`` once. The
+    process then writes this run and all later runs offline.
     """
 
     reachable: ClassVar[bool] = True  # False after a server has not answered this process
@@ -205,13 +206,13 @@ class WandbLogger(ResultLogger):
 def disable_telemetry() -> None:
     """Stop W&B from reporting errors and counts; call it before importing wandb.
 
-    W&B would send these reports even offline, and wait for the server when the process ends.
+    W&B would send these reports even offline, and would wait for the server when the process ends.
     """
     os.environ["WANDB_ERROR_REPORTING"] = "false"
 
 
 def ensure_folders() -> None:
-    """Give W&B temporary folders for its log and files where it cannot write the user's folders.
+    """Give W&B temporary folders for its log and files if it cannot write the user's folders.
 
     Otherwise W&B would print its log on the screen, for instance in a container without a home.
     """
@@ -269,7 +270,7 @@ def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) ->
 def run_apart(
     module: str, function: str, order: object, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Call one of our functions in another process, which is killed if a W&B server hangs."""
+    """Call one of our functions in another process, which is killed if the server hangs."""
     code = f"from bias_pipeline.run.{module} import {function}; {function}()"
     return subprocess.run(  # noqa: S603 - our own code
         [sys.executable, "-c", code],
@@ -290,7 +291,7 @@ def record_from_stdin() -> None:
 
 
 def summary_of(rows: Sequence[Row]) -> dict[str, float]:
-    """Rows as flat keys: ``score``, ``score/ci_low``, ...; without NaN."""
+    """Rows under flat keys (``score``, ``score/ci_low``, ...), without NaN."""
     numbers = ("ci_low", "ci_high", "seed_std", "p_value", "coverage", "neutral_rate")
     summary = {row.part: row.value for row in rows}
     summary |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
@@ -307,7 +308,7 @@ def _answer_in(result: Result) -> dict[str, str]:
 
 
 def nested_settings(facts: Manifest) -> dict[str, Any]:
-    """The settings that decided a run, by the keys that set them; lists of words are left out.
+    """The settings that decided a run, by the keys that set them, without lists of words.
 
     Example:
         >>> config = {"k": 5, "to": {"delta": 0.4}}
@@ -333,7 +334,7 @@ def _scalars(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
-    """For every epoch, the training loss of each side, as the mean over the side's attackers.
+    """The training loss of each side for every epoch, as a mean over the side's attackers.
 
     Example:
         >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]

@@ -30,7 +30,7 @@ class SweepOutcome:
     made: Sequence[Result] = ()  # the results that this process computed, as they are stored
 
     def with_draws(self) -> list[Result]:
-        """The results, with their draws (headlines under every resampling) for comparisons."""
+        """The results with their draws (headlines under every resampling), for comparisons."""
         store = ResultStore(self.outputs)
         return [replace(result, draws=store.draws(result)) for result in self.results]
 
@@ -127,7 +127,7 @@ def _write_finished(
 def _print_work(
     results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]], say: Callable[[str], None]
 ) -> None:
-    """Print how much work the cells took from caches, and how many captions were cut."""
+    """Print how much work of the cells came from caches, and how many captions were cut."""
     ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
     accounts = (result.facts.training for result in results if result.run_id in ran)
     work = Training.total(account for account in accounts if account)
@@ -145,7 +145,7 @@ def _print_work(
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:
-    """The outcome of a job; a job without an outcome file has failed."""
+    """The outcome of a job; a job without an outcome file counts as failed."""
     with suppress(OSError, ValueError):
         if (outcome := outcome_in(job_folder)) is not None:
             return {**outcome}
@@ -154,7 +154,7 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """For each job, its overrides (key to value) of the keys in which the jobs differ.
+    """For each job, its overrides (key to value) of those keys in which jobs differ.
 
     Example:
         >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
@@ -175,7 +175,7 @@ def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason why jobs failed; it begins with the labels of these jobs."""
+    """A line for each reason of failures, which begins with the labels of the failed jobs."""
     labels: dict[str, list[str]] = {}
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
@@ -183,10 +183,10 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each reason: the metrics, their attributes and overrides in brackets, the reason.
+    """A line for each reason: metrics, their attributes, overrides in brackets, and the reason.
 
-    The line leaves out overrides of label columns (``dataset.label_...``), which the attribute
-    decides.
+    The line leaves out overrides of label columns (``dataset.label_...``), since the attribute
+    decides them.
     """
     cells: dict[str, dict[str, list[str]]] = {}  # reason, to attribute, to metrics
     for outcome in skipped:
@@ -224,7 +224,7 @@ def _join_labels(labels: Sequence[str]) -> str:
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
-    """The settings in which the job differs from other jobs of the sweep; possibly empty."""
+    """The settings in which the job differs from other jobs of the sweep; may be empty."""
     return " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
 
 

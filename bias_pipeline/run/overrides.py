@@ -1,4 +1,4 @@
-"""Overrides as text: Hydra's flags, sweeps and their values, ``attribute=[a,b]``.
+"""Handles overrides as text: Hydra's flags, sweeps and their values, ``attribute=[a,b]``.
 
 Overrides are checked before composing.
 """
@@ -43,7 +43,7 @@ OF_METRICS = (
 
 
 def quote_value(name: str) -> str:
-    r"""A name or path in the quotes that Hydra's grammar needs.
+    r"""A name or path within the quotes that Hydra's grammar needs.
 
     Example:
         >>> print(quote_value("sat"), quote_value("a b's.json"), quote_value("${x}.json"))
@@ -94,7 +94,7 @@ quotes within quotes: 'captioner="Modèle"'
 
 
 def _in_quotes(key: str, value: str) -> str:
-    """An override as it is typed into a shell, with its value in quotes."""
+    """An override in the form for a shell, with its value in quotes."""
     return f"'{key}=\"{value}\"'"
 
 
@@ -104,7 +104,7 @@ _NO_CHOICE = re.compile(
 
 
 def refused_choice(message: str) -> str:
-    """A sentence on the choices of a group that Hydra's message refuses; possibly empty."""
+    """A sentence on a group's choices if Hydra's message refuses one; may be empty."""
     if message.startswith("Ambiguous value"):
         return SWEEP_ALONE.format(message.split("'")[1])
     match = _NO_CHOICE.search(message)
@@ -125,7 +125,7 @@ _REFUSED_SIGNS = (
 
 
 def refused_sign(message: str, overrides: Sequence[str]) -> str:
-    """A sentence if Hydra's message refuses an override with a sign (``+`` or ``~``); else empty.
+    """A sentence if Hydra's message refuses an override with a sign (``+`` or ``~``); or empty.
 
     Example:
         >>> refused_sign("Multiple values for experiment.", ["+experiment=relic_gender"])
@@ -163,7 +163,7 @@ def refused_key(message: str) -> str:
 
 
 def check_one(override: str, known: Sequence[str]) -> None:
-    """Refuse ``{}``, and a list for a group that takes one choice: Hydra would merge the list.
+    """Refuse ``{}``, and a list for a group of one choice, since Hydra would merge the list.
 
     Example:
         >>> check_one("metric=[lic,dbac]", ["dbac", "lic"])
@@ -224,7 +224,7 @@ def _group(override: str) -> str:
 
 
 def representative_overrides(overrides: Sequence[str]) -> list[str]:
-    """Overrides of the first job of a sweep."""
+    """The overrides of the first job of a sweep."""
     chosen = []
     for override in overrides:
         chosen += choices_in(override)[:1] if sweeps(override) else [override]
@@ -232,7 +232,7 @@ def representative_overrides(overrides: Sequence[str]) -> list[str]:
 
 
 def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
-    """For every value of a sweep except the first of each key, the overrides of a job that has it.
+    """The overrides of a job with each value of a sweep, except the first value of each key.
 
     Example:
         >>> list(other_overrides(["metric=lic,dbac", "seeds=1,2"]))
@@ -245,7 +245,7 @@ def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The overrides that a sweep over one key stands for; a repeated value counts once."""
+    """The overrides of a sweep over one key; a repeated value counts once."""
     from hydra.core.override_parser.types import Glob, RangeSweep
 
     parsed = parsed_override(override)
@@ -261,7 +261,7 @@ def choices_in(override: str) -> list[str]:
 
 
 def each_value_once(override: str) -> str:
-    """The override with each value of its sweep only once.
+    """The override in which each value of its sweep occurs only once.
 
     Example:
         >>> each_value_once("metric=lic,dbac,lic"), each_value_once("metric=lic,lic")
@@ -304,7 +304,7 @@ def captioners_in(overrides: Sequence[str]) -> list[str]:
 
 
 def check_folders(overrides: Sequence[str]) -> None:
-    """Refuse a sweep over folders, such as a folder's name with a comma.
+    """Refuse a sweep over folders, which a comma in a folder's name would cause.
 
     Example:
         >>> check_folders(["paths.outputs=a,b"])
@@ -356,7 +356,7 @@ def jobs_of(overrides: Sequence[str]) -> list[list[str]]:
 
 
 def as_hydra_writes(override: str) -> str:
-    """A single override as Hydra writes it for a job.
+    """A single override in the form in which Hydra writes it for a job.
 
     Example:
         >>> as_hydra_writes("dataset.strict=false"), as_hydra_writes("attribute.min_share=1e-2")
@@ -370,7 +370,7 @@ CHOICE = "_intersection"
 
 
 def expand_intersections(words: Sequence[str]) -> list[str]:
-    """Command-line words with ``attribute=[a,b]`` replaced by the choices of an intersection.
+    """Command-line words, with the choices of an intersection in place of ``attribute=[a,b]``.
 
     Example:
         >>> expand_intersections(["attribute=[gender,race]", "seeds=3"])[:2]
@@ -425,7 +425,7 @@ def _check_dashes(words: Sequence[str]) -> None:
 
 
 def choices_with(group: str, key: str) -> list[str]:
-    """The choices of a configuration group whose own files have a key.
+    """The choices in a configuration group whose own files contain a key.
 
     Example:
         >>> choices_with("encoder", "order")
@@ -443,7 +443,7 @@ def choices_with(group: str, key: str) -> list[str]:
 
 
 def check_names(options: Namespace) -> None:
-    """Refuse an unknown choice of a configuration group, with the nearest known one."""
+    """Refuse an unknown choice of a configuration group, and name the nearest known choice."""
     roots = [*conf_dirs(), *([Path(options.config_dir)] if options.config_dir else [])]
     for override in options.overrides:
         key, equals, values = override.lstrip("+~").partition("=")

@@ -1,4 +1,4 @@
-"""``--dry-run``: which cells a command would run, which are cached, and the expected time."""
+"""``--dry-run``: says which cells a command would run, which are cached, and the expected time."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def dry_run(words: Sequence[str]) -> int:
 
 
 def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
-    """Print which cells of a folder would run; reads the data and writes nothing.
+    """Print which cells of a folder would run; the function reads the data and writes nothing.
 
-    With ``lenient``, a cell that its data do not permit, or whose model is absent, is shown as
-    skipped instead of failing.
+    With ``lenient``, a cell is shown as skipped instead of failing if its data do not permit it or
+    if its model is absent.
     """
     store = ResultStore(cells[0].tree["paths"]["outputs"])
     differences = differing([cell.overrides for cell in cells])
@@ -101,7 +101,7 @@ def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
 
 
 def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
-    """A sentence: how many cells are in each state, and how long the cells that run will take.
+    """A sentence on the number of cells in each state, and the time that the cells will take.
 
     Example:
         >>> plan_summary([TO_RUN, CACHED], [70.0])
@@ -117,7 +117,7 @@ def plan_summary(states: Sequence[str], seconds: Sequence[float]) -> str:
 
 
 def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
-    """Expected seconds, by measured rates or, for networks, by finished cells of the same kind."""
+    """Expected seconds, from measured rates or, for networks, from finished cells of the kind."""
     if cell.choice("encoder") in _MEASURED:
         return cell.expected_seconds(trained=trained)
     corpus, settings = cell.corpus(), cell.tree["metric"]
@@ -130,9 +130,9 @@ def _seconds(cell: Cell, store: ResultStore, *, trained: bool = False) -> float:
 
 
 def _costs_of_alike(cell: Cell, store: ResultStore) -> Iterator[tuple[int, float]]:
-    """For each finished cell of the same metric and encoder: captions times seeds, and seconds.
+    """Captions times seeds, and seconds, of each finished cell of the same metric and encoder.
 
-    Cells whose attackers were cached are left out.
+    Cells with cached attackers are left out.
     """
     for path in store.root.glob(f"{cell.metric.name}-*"):
         result = store.load(path.name)

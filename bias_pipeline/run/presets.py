@@ -1,6 +1,6 @@
-"""Settings of calls from Python: merges the files of ``conf/`` as Hydra would, without Hydra.
+"""Merges the files of ``conf/`` for calls from Python, as Hydra would but without Hydra.
 
-So calls from Python have the defaults of the command line. Errors write a setting as Python does:
+So calls from Python have the defaults of the command line. Errors write a setting in Python's form:
 ``dataset={'strict': False}``.
 """
 
@@ -78,7 +78,7 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
 
 
 def _as_yaml(value: Any, key: str) -> object:
-    """A setting as YAML stores it: lists for sequences, Python's numbers for NumPy's numbers."""
+    """A setting in YAML's form: lists for sequences, Python's numbers for NumPy's numbers."""
     if isinstance(value, Mapping):
         return {name: _as_yaml(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):
@@ -120,7 +120,7 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
 
 
 def in_python(message: str) -> str:
-    """A message about settings of a command, reworded for the arguments of a Python call.
+    """A message on settings of a command, reworded for the arguments of a Python call.
 
     Example:
         >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")

@@ -57,8 +57,8 @@ def push(
 ) -> PushResult:
     """Write a W&B run for every finished result in a folder, if the result has no W&B run yet.
 
-    A run's id is the cell's identity, so a run that is sent twice is one run on the server.
-    ``.wandb_pushed`` records what was sent where.
+    The id of a run is the cell's identity, so a run that is sent twice is one run on the server.
+    ``.wandb_pushed`` records which runs were sent where.
     """
     mode = mode or os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
     logger = WandbLogger(str(folder), project, entity, mode, timeout_s)
@@ -112,7 +112,7 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
 
 
 def reachable_server() -> str:
-    """The address of the W&B server; refused if the server does not answer or no key is set."""
+    """The address of the W&B server, which must answer; a key must be set, too."""
     loggers.disable_telemetry()
     try:
         import wandb
@@ -164,7 +164,7 @@ def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
 
 
 class _Ledger:
-    """The runs that a destination has, by W&B's folders (offline) or by our notes (online)."""
+    """The runs that a destination has, from W&B's folders (offline) or our notes (online)."""
 
     def __init__(self, folder: Path, server: str, project: str, entity: str | None) -> None:
         self._online = bool(server)

@@ -1,9 +1,9 @@
-"""Checks and resolves the references (``${...}``) of a configuration in one walk.
+"""Checks and resolves all references (``${...}``) of a configuration in one walk.
 
 A resolver is a function that a configuration calls by name. Two resolvers are allowed:
 ``oc.select``, and ``oc.env`` for a few variables. Other resolvers parse text as configuration
-(``oc.decode``), or change with each call (``now``). Such resolvers could show a check another value
-than the program.
+(``oc.decode``), or change with each call (``now``). A check could then see another value than the
+program.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONSTANTS: Mapping[str, object] = {"null": None, "true": True, "false": False}
 
 
 def restrict_environment() -> None:
-    """Make ``oc.env`` refuse every variable but the few allowed ones, in the whole process."""
+    """Let ``oc.env`` refuse all but a few allowed variables, in the whole process."""
     from omegaconf import OmegaConf
 
     OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
@@ -63,7 +63,7 @@ def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
 
 
 class References:
-    """Resolves the references of a configuration given as plain data.
+    """Resolves the references in a configuration that is given as plain data.
 
     A node to which several places refer becomes one object. Sizes are in characters, with all
     references resolved.
@@ -87,7 +87,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         self._open: set[KeyPath] = set()
 
     def resolve(self) -> dict[str, Any]:
-        """The configuration with all references resolved; a reference to an absent key is None."""
+        """The configuration with resolved references; a reference to an absent key is None."""
         tree: dict[str, Any] = self.resolved_at()
         return tree
 
@@ -101,7 +101,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
             ) from error
 
     def named_by(self, text: str) -> Any:
-        """The node to which a text refers if it consists of one reference to a key, else None."""
+        """The node that a text refers to if it consists of one reference to a key, else None."""
         whole = _PLAIN.fullmatch(text)
         node = self._find(_split(whole["path"])) if whole and whole["path"] else _ABSENT
         return None if node is _ABSENT else node
@@ -178,7 +178,7 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         return node
 
     def _parse(self, text: str) -> Any:
-        """The value of a text that needs OmegaConf's parser."""
+        """The value of a text that only OmegaConf's parser can read."""
         from omegaconf import OmegaConf
         from omegaconf.errors import OmegaConfBaseException
 
@@ -216,7 +216,7 @@ def _check_forms(path: KeyPath, text: str) -> None:
 
 
 def _check_size(size: int, path: KeyPath) -> int:
-    """Return a size, or refuse it if it is too large."""
+    """Return a size; a size that is too large is refused."""
     if size > _LARGEST:
         raise UsageError(
             f"{'.'.join(path) or 'the configuration'} has more than {_LARGEST} characters with "

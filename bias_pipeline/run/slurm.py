@@ -1,4 +1,4 @@
-"""Checks, submits and awaits jobs in other processes, on Slurm or on this machine."""
+"""Checks and submits jobs in other processes, on Slurm or on this machine, and waits for them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def launcher_of(config: DictConfig) -> str:
 
 
 def own_job() -> str | None:
-    """The id of this process's Slurm job, such as ``12_0`` in an array; None outside of Slurm."""
+    """The id of this process's Slurm job (``12_0`` in an array), or None outside of Slurm."""
     array = os.environ.get("SLURM_ARRAY_JOB_ID")
     if array:
         return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}"
@@ -92,14 +92,14 @@ class Requeued(ABC):
         """Run the job."""
 
     def checkpoint(self, *arguments: Any) -> object:
-        """The submission that Slurm queues after an interruption."""
+        """The submission that Slurm puts into its queue after an interruption."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, *arguments)
 
 
 def submit(job: Requeued, arguments: Sequence[object], config: DictConfig) -> list[Job[None]]:
-    """Submit a job for each argument by submitit, as the configuration's launcher says."""
+    """Submit a job for each argument with submitit and the configured launcher."""
     import submitit
     from omegaconf import OmegaConf
     from submitit.core.utils import FailedJobError
@@ -128,8 +128,8 @@ def submit(job: Requeued, arguments: Sequence[object], config: DictConfig) -> li
 def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
     """Wait until each job has ended, or will not run again.
 
-    Slurm's queue says which jobs are over. submitit asks Slurm's accounting, which many small
-    clusters lack; there submitit would wait for a killed job for ever.
+    Slurm's queue shows which jobs are over. submitit asks Slurm's accounting, which many small
+    clusters lack; without it, submitit would wait for a killed job for ever.
     """
     running, queried = list(jobs), time.monotonic()
     while running := [job for job in running if not _has_ended(job, launcher)]:
@@ -140,17 +140,17 @@ def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
 
 
 def _has_ended(job: Job[None], launcher: str) -> bool:
-    """Whether a job has ended: a local process is over, or a Slurm job has written its result."""
+    """Whether a job has ended: a local process is over, or a Slurm job has written a result."""
     return job.done() if launcher == LOCAL else job.paths.result_pickle.exists()
 
 
 def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:
-    """Whether a job will not run again: the queue lists it as ended, or no longer lists it."""
+    """Whether a job will not run again, since the queue lists it as ended or no longer lists it."""
     return states is not None and states.get(job_id, ENDED[0]) in ENDED
 
 
 def ran_out_of_time(error: BaseException) -> str | None:
-    """A message if submitit gave up a job that ran out of time and of attempts, else None."""
+    """A message if submitit gave up a job that had no time and no attempts left, else None."""
     if type(error).__name__ != "UncompletedJobError":
         return None
     return (

@@ -22,10 +22,10 @@ _REPORT_S = 1.0  # processor seconds of an audit's report
 
 
 def costs_of_sweep(sweep: Sweep, corpus: Corpus | None) -> list[tuple[float, str]]:
-    """The expected processor seconds and the kind (:func:`catalogue.kind`) of each job.
+    """The expected processor seconds of each job, and its kind (:func:`catalogue.kind`).
 
-    Every cell is assumed to be as large as ``corpus``, if given. Some costs of a cell do not grow
-    with its captions, so cells of 300 captions say little about larger ones.
+    If ``corpus`` is given, every cell is assumed to have its size. Some costs of a cell do not grow
+    with its captions, so cells of 300 captions say little about larger cells.
     """
     first, costs = sweep.first_cell, []
     before: dict[str, str] = {}
@@ -75,10 +75,10 @@ def costs_of_cells(cells: Sequence[Cell]) -> list[tuple[float, str]]:
 
 
 def announced_seconds(expected: float, processes: int, slowdown: float) -> float:
-    """How long cells and their report take, if the cells need ``expected`` processor seconds.
+    """How long cells and their report take if the cells need ``expected`` processor seconds.
 
-    Long work is shared among processes. ``slowdown`` is how many seconds pass while a process
-    computes for one second: more than 1 on a busy machine.
+    Long work is shared among processes. ``slowdown`` says how many seconds pass while a process
+    computes for one second. The slowdown is above 1 on a busy machine.
 
     Example:
         >>> announced_seconds(60.0, 2, 1.5), announced_seconds(5.0, 2, 1.0)
@@ -94,7 +94,7 @@ class SweepBar(Bar):
 
     A cell counts in proportion to its expected seconds. The speed of encoders and networks depends
     on the machine, so the time left is shown only when a cell of every kind has run or failed. If a
-    cell failed, the others of its kind are expected to fail too.
+    cell failed, the other cells of its kind are expected to fail too.
     """
 
     def __init__(self, folder: Path, costs: Sequence[tuple[float, str]]) -> None:
@@ -109,7 +109,7 @@ class SweepBar(Bar):
         self._refused: set[str] = set()  # kinds of cells that failed
 
     def update(self) -> None:
-        """Record which jobs have ended, and how long they took if they ran."""
+        """Record which jobs have ended, and how long they took if they were run."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         for number in sorted(ended.keys() - self._ended):
             path, (expected, kind) = ended[number], self.costs[number]
@@ -124,7 +124,7 @@ class SweepBar(Bar):
         self.done = len(self._ended)
 
     def seconds_left(self) -> float | None:
-        """See :class:`Bar`. A process that works on a cell is expected to finish the cell."""
+        """Expected seconds; a process that works on a cell is expected to finish the cell."""
         known = self._refused | {kind for kind, seconds in self._expected.items() if seconds}
         left = [number for number in range(self.total) if number not in self._ended]
         if any(self.costs[number][1] not in known for number in left):
@@ -141,15 +141,15 @@ class SweepBar(Bar):
         return max([together, *seconds]) or None
 
     def _pace(self, kind: str) -> float:
-        """Seconds that a cell of a kind takes for each expected second, 0 if such cells fail."""
+        """The seconds of a kind of cells for each expected second; 0 if such cells fail."""
         expected = self._expected[kind]
         return self._spent[kind] / expected if expected else 0.0
 
     def _begin_times(self, left: Sequence[int]) -> dict[int, float]:
-        """The cells that processes work on (by number), and when each cell began.
+        """The cells that processes work on, by number, and the time when each cell began.
 
-        A cell's folder is made when the cell begins. While no cell is running, the first cell
-        without an outcome counts as begun when the last cell ended.
+        A cell's folder is made when the cell begins. If no cell is running, the first cell without
+        an outcome counts as begun when the last cell ended.
         """
         folders = {number: self.folder / str(number) for number in left}
         begun = {n: self._seconds_at(path) for n, path in folders.items() if path.exists()}

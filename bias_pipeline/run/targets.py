@@ -1,4 +1,4 @@
-"""The classes that a configuration may build, and the types of their values.
+"""Checks which classes a configuration may build, and the types of their values.
 
 A target names a subclass of :class:`Configurable` in this package or in a package that the user
 includes. The module of the target must define the class: functions, private names and imported
@@ -126,7 +126,7 @@ def _refuse_absent_class(target: object) -> None:
 
 
 def by_content(node: Any) -> Any:
-    """A resolved configuration, with the digest of each file in place of its name."""
+    """A resolved configuration in which the digest of each file replaces its name."""
     if isinstance(node, Mapping):
         target = node.get(TARGET)
         digests = resolve(target).by_content(node) if target else {}
@@ -177,10 +177,10 @@ _LARGEST = 2**63  # numbers beyond do not fit into arrays and files
 
 
 def check_nodes(config: object, where: str = "") -> None:
-    """Refuse targets that are not allowed, and values that their constructors do not declare.
+    """Refuse targets that are not allowed, and values that constructors do not declare.
 
-    A text that would become a reference is refused too. An object that several places share is
-    checked once. The parts of an object are checked before the object.
+    A text that would become a reference is refused too. An object in several places is checked
+    once. The parts of an object are checked before the object.
 
     Example:
         >>> check_nodes({"x": [{"_target_": "os.system"}]})
@@ -206,7 +206,7 @@ _SOUND: set[tuple[bytes, tuple[str, ...]]] = set()  # digests of parts that were
 
 
 def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
-    """A key that is equal for parts of equal content; None for a part that is no plain data."""
+    """A key that is equal for parts with equal content, or None if it is no plain data."""
     try:
         content = marshal.dumps(part, 2)  # later formats depend on who else refers to the part
     except ValueError:
@@ -215,7 +215,7 @@ def _identity(part: Any) -> tuple[bytes, tuple[str, ...]] | None:
 
 
 def _check_within(config: object, where: str, checked: set[int]) -> None:
-    """See :func:`check_nodes`; ``checked`` has the ids of checked mappings and lists."""
+    """Check a node of a configuration; ``checked`` has the ids of checked mappings and lists."""
     if isinstance(config, str) and "${" in config:
         raise UsageError(f"{where}: a text may not contain '${{'")
     if not isinstance(config, Mapping | list) or id(config) in checked:
@@ -265,7 +265,7 @@ def check_value(value: object, kind: Any, where: str, scope: Names | None = None
 
 @cache
 def parameters_of(target: type) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a class; cached, since a sweep needs the same classes often."""
+    """The parameters of a class, cached because a sweep often needs the same classes."""
     return inspect.signature(target).parameters
 
 
@@ -280,7 +280,7 @@ def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: st
 
 
 def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
-    """A sentence on what is wrong with a value; None if the value is right."""
+    """A sentence on the fault of a value, or None if the value is right."""
     if isinstance(kind, typing.ForwardRef):  # an annotation that contains itself
         kind = kind.__forward_arg__
     if isinstance(kind, str):  # an annotation given as its name
@@ -381,7 +381,7 @@ def _callable(value: object, kind: Any, where: str, scope: Names) -> str | None:
 
 
 def _object(value: Any, kind: type, where: str) -> str | None:
-    """None if a value is a mapping that names a subclass of ``kind``; otherwise a sentence."""
+    """None if a value is a mapping that names a subclass of ``kind``, otherwise a sentence."""
     if _is_node(value) and kind in resolve(value[TARGET]).__mro__:
         return None
     shown = value[TARGET] if _is_node(value) else value

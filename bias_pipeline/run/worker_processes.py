@@ -1,8 +1,8 @@
-"""Helper processes, which take cells of a local sweep from its end; also checks devices.
+"""Runs helper processes, which take cells of a local sweep from its end, and checks devices.
 
-The sweep's process goes through all cells in order, as without helpers, and finds the later cells
-finished. The same process runs every cell that a helper cannot run, so results never depend on
-helpers. Before any work, the devices that networks will use are checked.
+The sweep's process goes through all cells in order, as it would without helpers, and finds the
+later cells finished. The sweep's process also runs every cell that a helper cannot run, so results
+never depend on helpers. The devices that networks will use are checked before any work.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Helpers:
             self.started.append(helper)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the helpers have ended, for each helper at most ``seconds``."""
+        """Wait until the helpers have ended, for at most ``seconds`` per helper."""
         for helper in self.started:
             helper.join(seconds)
 
@@ -105,9 +105,9 @@ class _Helpers:
 
 
 class _Pace:
-    """How long a cell of a sweep takes, measured by the folders of the sweep's jobs.
+    """The time that a cell of a sweep takes, measured from the folders of the sweep's jobs.
 
-    Cached cells do not count: a sweep of cached cells needs no helper.
+    Cached cells do not count, because a sweep of cached cells needs no helper.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -117,7 +117,7 @@ class _Pace:
         self.computed = False
 
     def update(self) -> tuple[float, int]:
-        """The seconds that a cell takes (0 while unknown), and how many cells have ended."""
+        """The seconds that a cell takes (0 while unknown), and the number of ended cells."""
         now = time.monotonic()
         folders = [path for path in self.folder.glob("*") if path.name.isdecimal()]
         if not folders:
@@ -134,7 +134,7 @@ class _Pace:
 
 
 def n_wanted(processes: int | str) -> int:
-    """The requested number of processes, or one for each core as far as memory allows."""
+    """The requested number of processes, or one per core as far as memory allows."""
     if isinstance(processes, int):
         return processes
     room = free_memory()
@@ -142,7 +142,7 @@ def n_wanted(processes: int | str) -> int:
 
 
 def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list[bytes]) -> None:
-    """Run a helper; it empties ``corpora``, whose bytes would stay in memory."""
+    """Run a helper; it empties ``corpora``, whose bytes would otherwise stay in memory."""
     prepare_worker()
     take_over(corpora.pop())
     if device is not None:
@@ -152,9 +152,9 @@ def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: list
 
 
 def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
-    """Run cells from the last to the first, but cells that share attackers in their order.
+    """Run cells from the last to the first, but cells with shared attackers in their order.
 
-    A process that begins cells with shared attackers runs all these cells, since it has the
+    A process that begins cells with shared attackers runs all these cells, because it has the
     attackers in memory.
     """
     from bias_pipeline.metrics.attack.attacked_captions import forget_attackers
@@ -170,7 +170,7 @@ def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
 
 
 def _cells_left(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[int, Cell]]:
-    """The number and the cell of each job without an outcome, from the last to the first."""
+    """The number and cell of each job without an outcome, from the last to the first."""
     for number in reversed(range(len(cells))):
         if not (folder / str(number) / OUTCOME).exists():
             try:
@@ -191,7 +191,7 @@ def _is_begun(cell: Cell) -> bool:
 
 
 def _take_cell(cell: Cell, job_folder: Path) -> None:
-    """Run a cell unless another process does."""
+    """Run a cell, unless another process runs it."""
     if (job_folder / OUTCOME).exists() or _is_begun(cell):
         return
     job = {"launcher": slurm.HERE, "device": os.environ.get(VISIBLE)}
@@ -213,7 +213,7 @@ _CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than 
 
 
 def check_devices(sweep: Sweep) -> None:
-    """Refuse, before any work, devices that do not exist, unless all cells on them are finished."""
+    """Refuse devices that do not exist before any work, unless all cells on them are finished."""
     chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in sweep.overrides)
     if not chosen or slurm.launcher_of(sweep.config) == slurm.SLURM:
         return

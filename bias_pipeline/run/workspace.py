@@ -1,12 +1,12 @@
 """``report wandb --workspace``: a Weights & Biases workspace that compares the runs of a project.
 
-Runs are grouped by study (metric, attribute and data set, as in W&B's logger), by captioner, and by
-each setting in :data:`GROUPED` that differs between runs. The workspace's name on the server
-depends only on entity, project and title, so a second call finds the workspace of the first and
-replaces its panels.
+Runs are grouped by study, by captioner, and by each setting in :data:`GROUPED` that differs between
+runs. A study is a metric, an attribute and a data set, as in W&B's logger. The workspace's name on
+the server depends only on entity, project and title. So a second call finds the first call's
+workspace and replaces its panels.
 
-W&B's library finds a workspace only by its address, so this module sets two private fields of the
-library's workspace (``_internal_name``, ``_internal_id``); a test checks them.
+W&B's library finds a workspace only by its address. So this module sets two private fields of the
+library's workspace (``_internal_name``, ``_internal_id``), which a test checks.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def save_workspace(
 
 
 def require_server(mode: str) -> None:
-    """Check before sending anything that a workspace can be saved."""
+    """Check that a workspace can be saved, before anything is sent."""
     if mode not in ("", "online"):
         raise UsageError(f"--mode {mode}: a workspace needs a server; leave out --workspace")
     WORKSPACES.require()
@@ -99,7 +99,7 @@ def save_from_stdin() -> None:
 def build_workspace(
     entity: str, project: str, headlines: Sequence[str], settings: Sequence[str] = ()
 ) -> Workspace:
-    """The workspace as the library's object; sends nothing."""
+    """The workspace as the library's object; the function sends nothing."""
     from wandb_workspaces import workspaces as ws
 
     columns = [f"summary:{key}" for part in headlines for key in _with_interval(part)]
@@ -119,7 +119,7 @@ def build_workspace(
 
 
 def _sections(headlines: Sequence[str]) -> list[Any]:
-    """The sections: values, values with intervals, directions, and settings that differ."""
+    """The sections on values, values with intervals, directions, and settings that differ."""
     from wandb_workspaces import workspaces as ws
     from wandb_workspaces.reports import v2 as wr
 
@@ -154,7 +154,7 @@ def _with_interval(part: str) -> list[str]:
 
 
 def view_name(entity: str, project: str) -> str:
-    """The workspace's name on the server; it depends only on entity and project.
+    """The name of the workspace on the server, which depends only on entity and project.
 
     Example:
         >>> view_name("team", "bias_pipeline")
@@ -165,7 +165,7 @@ def view_name(entity: str, project: str) -> str:
 
 
 def save(workspace: Workspace) -> str:
-    """Send a workspace, which replaces a workspace of the same name; returns its address."""
+    """Send a workspace, which replaces a workspace of its name; returns its address."""
     from wandb_workspaces.workspaces import internal
 
     name = workspace._internal_name

@@ -1,4 +1,4 @@
-"""What the people of our scenes do, where, and with which objects.
+"""The activities of people in our scenes, with places and objects.
 
 We invented which activity is more frequent in which group, so that the bias is known. The
 frequencies are no claim about people.

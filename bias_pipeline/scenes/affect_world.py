@@ -1,8 +1,9 @@
-"""The affective world: pictures that make people feel something, and what annotators say of them.
+"""The affective world: pictures that make people feel something, with utterances about them.
 
-Pictures have an emotion. Annotators mostly feel this emotion, say so, and name motifs as the
-reason. The pictures' bias is how motifs depend on the emotion. We invented this dependence, so that
-the bias is known. A thought is not in the picture; it depends on what the annotator feels.
+Pictures have an emotion. Annotators mostly feel this emotion. Annotators say so and give motifs as
+the reason. The bias of the pictures is that motifs depend on the emotion. We invented this
+dependence, so that the bias is known. A thought is not in the picture; it depends on what the
+annotator feels.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def shares() -> Float64Array:
 
 @lru_cache(maxsize=1)
 def tables() -> Mapping[str, Float64Array]:
-    """For each slot, (9, n) P(option | emotion).
+    """(9, n) P(option | emotion) for each slot.
 
     Example:
         >>> {name: table.shape for name, table in tables().items()}["subject"]
@@ -150,7 +151,7 @@ def _table(slot: Slot) -> Float64Array:
 
 
 def imagined_tables(affect: float) -> dict[str, Float64Array]:
-    """For each slot, (9, n) P(option | emotion) of what a captioner imagines."""
+    """(9, n) P(option | emotion) of the things that a captioner imagines, for each slot."""
     averages = {name: shares() @ table for name, table in tables().items()}
     if affect > 0:
         return {name: normalise(t * (t > averages[name])) for name, t in tables().items()}
@@ -243,7 +244,9 @@ class AffectImage:
 
 @lru_cache(maxsize=4)
 def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
-    """Pictures, and what annotators say of them. Image k does not depend on the number of images.
+    """Pictures, and the utterances of annotators about them.
+
+    Image k is the same for any number of images.
 
     Example:
         >>> image = affect_world(3, 1)[2]
@@ -284,7 +287,7 @@ def _emotions_and_motifs(images: Stream) -> tuple[IntArray, dict[str, IntArray]]
 def _utterances(
     stream: Stream, emotions: IntArray, motifs: Mapping[str, IntArray], dials: AffectSettings
 ) -> list[Utterance]:
-    """What an annotator or a captioner says of each picture."""
+    """The utterance of an annotator or a captioner about each picture."""
     draws = stream.by_image(_PURPOSES, "affect ")
     agrees = np.array([d["agrees"] for d in draws]) < AGREES
     any_emotion = np.searchsorted(
@@ -381,7 +384,7 @@ class AffectDrawing:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """A square of ``side`` x ``side`` pixels; it has no regions, since it shows nobody."""
+        """A square of ``side`` x ``side`` pixels without regions, since it shows nobody."""
         motifs = self.image.motifs
         pixels = np.empty((side, side, 3), np.uint8)
         pixels[:] = _PALETTE[SLOTS["colour"].options[motifs["colour"]]]
@@ -397,7 +400,7 @@ class AffectDrawing:
 
 
 def _put(pixels: Pixels, shown: Icon, start: tuple[int, int], size: tuple[float, float]) -> None:
-    """Draw a pictogram; its left upper corner is given in pixels, its size as shares."""
+    """Draw a pictogram; its left upper corner is in pixels, and its size in shares."""
     side = len(pixels)
     width, height = (max(round(length * side), 1) for length in size)
     view = pixels[start[1] : start[1] + height, start[0] : start[0] + width]

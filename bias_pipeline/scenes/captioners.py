@@ -1,4 +1,4 @@
-"""Simulated captioners, which look at a world's pictures and write a caption for each."""
+"""Simulates captioners, which look at a world's pictures and write a caption for each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ APART = 1_000  # distance between the streams of two samples
 
 
 def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[int, str]:
-    """Captions of every picture of a world by a captioner, by image id.
+    """A captioner's captions of all pictures of a world, by image id.
 
     All captioners draw the same random numbers, so two captioners differ only where their dials
     differ.
@@ -86,7 +86,7 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
 def captions_of(
     world: World, columns: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[int, str]:
-    """For each image id, a caption of what the captioner perceives."""
+    """For each image id, a caption of the things that the captioner perceives."""
     beliefs = _believed_groups(columns, dials, stream)
     assumed_groups = [  # the groups that the captioner assumes; unsure groups stay unsure
         {
@@ -99,11 +99,11 @@ def captions_of(
 
 
 def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
-    """Captions of pictures in which nothing on a person shows a group, by image id.
+    """Captions of pictures in which nothing about a person shows a group, by image id.
 
-    A share ``t_to_a`` of the captions assume the group that the scene suggests; the other captions
-    assume no group. What the captioner imagines (``a_to_t``) follows the suggested group too,
-    whether or not the caption names it. Everything else is as in :func:`world_captions`.
+    A share ``t_to_a`` of the captions assume the group that the scene suggests. The other captions
+    assume no group. What the captioner imagines (``a_to_t``) also follows the suggested group, even
+    if the caption does not name it. Everything else is as in :func:`world_captions`.
 
     Example:
         >>> from bias_pipeline.scenes.world import generate
@@ -129,7 +129,7 @@ def _write_captions(
     dials: BiasSettings,
     stream: Stream,
 ) -> dict[int, str]:
-    """For each image id, a caption of what is perceived, for the groups that are assumed."""
+    """For each image id, a caption of the perceived things, given the assumed groups."""
     sentences = (
         stream._replace(number=stream.number + k).by_image(PURPOSES)
         for k in range(int(dials.sentences))
@@ -156,7 +156,7 @@ def _write_captions(
 def _looks(
     groups: Sequence[Mapping[str, str]], dials: BiasSettings, stream: Stream
 ) -> Iterator[str]:
-    """For each caption, a sentence on the person's looks; mostly empty."""
+    """A sentence on the person's looks for each caption, which is mostly empty."""
     names = tuple(GROUPS[dials.attribute])
     coins = stream.uniforms(["says looks", "own list", "adjective"])
     for (says, leans, which), group in zip(coins.tolist(), groups, strict=True):
@@ -173,7 +173,7 @@ def _looks(
 def imagine_over(
     actual: Columns, codes: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[str, IntArray]:
-    """For each slot, (N,) options of the pictures; a captioner imagines some of them."""
+    """(N,) the options of the pictures for each slot; a captioner imagines some of them."""
     imagined = choices(stream, codes, imagined_tables(dials))
     coins = stream.uniforms([f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
@@ -183,9 +183,9 @@ def imagine_over(
 
 
 def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
-    """P(option | groups) of what a captioner imagines.
+    """P(option | groups) of the things that a captioner imagines.
 
-    Slots that do not lean on the amplified attribute keep their table.
+    Slots that do not depend on the amplified attribute keep their table.
     """
     change = typical if dials.a_to_t > 0 else without_attribute
     return {
@@ -196,7 +196,7 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
 @lru_cache(maxsize=8)
 def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
-    """For each slot, (K, n) natural logarithms of P(option | group) in the world.
+    """The (K, n) natural logarithms of P(option | group) in the world, for each slot.
 
     Example:
         >>> group_evidence("gender")["activity"].shape
@@ -210,7 +210,7 @@ def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
 
 
 def suggested_groups(attribute: str, columns: Columns) -> IntArray:
-    """(N,) the group that activity, clothing and objects suggest most; base rates are ignored."""
+    """(N,) the group that activity, clothing and objects suggest most, whatever its base rate."""
     weights = group_evidence(attribute)
     setting = np.array(SETTING_OF)[columns["activity"]]
     total = weights["activity"][:, columns["activity"]]  # (K, N)
@@ -237,7 +237,7 @@ def strongest(total: Float64Array) -> IntArray:
 def _believed_groups(
     columns: Columns, dials: BiasSettings, stream: Stream
 ) -> Iterator[dict[str, str]]:
-    """For each picture, the group taken from the scene instead of the person; mostly empty."""
+    """The group that a captioner takes from the scene instead of the person; mostly empty."""
     names = tuple(GROUPS[dials.attribute])
     coins = stream.uniforms(["follows the scene"])[:, 0]
     for coin, group in zip(

@@ -1,4 +1,4 @@
-"""``dataset=scenes``: the embedded data set is written in COCO's format and read like any other.
+"""``dataset=scenes`` writes the embedded data set in COCO's format, and reads it like any other.
 
 The files of a world are always the same, byte for byte.
 """
@@ -56,7 +56,7 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
 
     The files are ``annotations/captions.json``, ``annotations/instances.json``, ``attributes.csv``
     and a ``captioners/<name>.json`` for each captioner. The files appear complete or not at all. A
-    second process may write the same files at the same time; files of an earlier world are
+    second process may write the same files at the same time. Files of an earlier world are
     replaced.
 
     Example:
@@ -74,10 +74,10 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
 def write_drawn(
     world: World, root: Path, captioners: Mapping[str, BiasSettings], side: int, leak: float = 0.0
 ) -> None:
-    """Write a world with its pictures, as :func:`write_scenes` does.
+    """Write a world with its pictures, otherwise like :func:`write_scenes`.
 
     ``images/`` has one PNG file per image, ``side`` pixels wide and high. The instances are the
-    visible objects, with masks as run lengths. The labels have no emotion, since
+    visible objects, with masks as run lengths. The labels contain no emotion, since
     ``attribute=emotion`` is not about the emotion of faces.
     """
     columns = [column for column in COLUMNS if column != "emotion"]  # not what a picture evokes
@@ -87,7 +87,7 @@ def write_drawn(
 def write_affect(
     n_images: int, seed: int, root: Path, captioners: Mapping[str, AffectSettings], side: int
 ) -> None:
-    """Write the affective world with its pictures in the shape of ArtEmis.
+    """Write the affective world and its pictures in the shape of ArtEmis.
 
     The files are ``artemis_dataset_release_v0.csv``, a ``captioners/<name>.json`` for each
     captioner, and ``wikiart/Drawn/<id>.png``, ``side`` pixels wide and high.
@@ -116,7 +116,7 @@ def write_affect(
 
 
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write all files into a new folder, or none; an existing folder gets the files one by one."""
+    """Write all files into a new folder, or none; an existing folder gets the files singly."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         for name, content in files:
@@ -177,7 +177,7 @@ def _annotations(captions: Iterable[tuple[int, str]]) -> list[dict[str, object]]
 
 
 def _instances(world: World) -> bytes:
-    """The boxes of all objects, hidden objects included."""
+    """The boxes of all objects, including hidden objects."""
     annotations: list[object] = []
     for image in world.images:
         for box in image.layout:
@@ -280,12 +280,12 @@ class _WorldFiles(NamedTuple):
 class ScenesDataset(Generator):
     """Pictures with five human captions each, and captioners whose bias is known.
 
-    The world of ``people`` shows people doing things; ``affect`` has pictures that make people feel
-    one of ArtEmis' nine emotions, and captions that say what they feel and why.
+    The world ``people`` shows people who do things. ``affect`` has pictures that make people feel
+    one of ArtEmis' nine emotions. Its captions say what they feel and why.
 
     The same settings make the same captions on every machine. A world is written to disk in COCO's
-    format and read from there; the captions of a captioner are written when they are first used.
-    Pictures are drawn when they are needed. ``data draw`` writes worlds with their pictures.
+    format and read from there. The captions of a captioner are written at their first use. Pictures
+    are drawn when they are needed. ``data draw`` writes worlds with their pictures.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]
@@ -334,16 +334,16 @@ class ScenesDataset(Generator):
         self.dials |= {name: settings(**dials) for name, dials in (captioners or {}).items()}
 
     def captioners(self) -> Sequence[str]:
-        """The built-in captioners, then the captioners that the configuration adds."""
+        """The built-in captioners, followed by the captioners that the configuration adds."""
         return tuple(self.dials)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """All but ``verbose``, whose captions take attackers ten times as long."""
+        """All captioners except ``verbose``, whose captions take attackers ten times as long."""
         del attribute
         return tuple(name for name in self.dials if name != "verbose")
 
     def samples(self, captioner: str) -> Sequence[Dataset]:
-        """See :meth:`Dataset.samples`; twins have several captions."""
+        """A data set for each sample; twins have several captions."""
         each: list[Dataset] = []
         for sample in range(self.twin_captions if self.twins else 1):
             reader = copy(self)
@@ -404,9 +404,9 @@ class ScenesDataset(Generator):
 
     @classmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """See :class:`Generator`.
+        """The numbers of images, as in :class:`Generator`.
 
-        One image identifies the world, since the seed decides the image.
+        A single image identifies the world, since the seed decides the image.
         """
         images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
         first = min(images, key=lambda image: image.key, default=None)
@@ -422,7 +422,7 @@ class ScenesDataset(Generator):
         return planted_for(dials, attribute, metric) if dials else {}
 
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
-        """See :class:`Generator`; people have the grey of an unsure group."""
+        """The pictures without marks, in which people have the grey of an unsure group."""
         for image in _world(self.n_images, self.seed).images:
             pixels = SceneDrawing(without_marks(image), "gender").draw(side).pixels
             groups = {column: image.groups[name] for column, name in COLUMNS.items()}

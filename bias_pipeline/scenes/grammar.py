@@ -1,7 +1,7 @@
-"""How a scene is put into words: one caption by one annotator.
+"""Puts a scene into words: one caption by one annotator.
 
 Every decision has a random number of its own (:data:`PURPOSES`). So a dial that changes one
-decision leaves all other decisions as they were.
+decision does not change any other decision.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Description:
         return self.draws[purpose] < probability
 
     def details(self, purpose: str, probability: float) -> bool:
-        """Whether the annotator mentions a detail, which people do with the given probability."""
+        """Whether the annotator mentions a detail; people do so with the given probability."""
         return self.draws[purpose] < probability * self.dials.length
 
     def names(self, what: str) -> bool:
@@ -181,7 +181,7 @@ def _subject(description: Description) -> Subject:
 
 
 def _adjectives(description: Description, age: str) -> list[str]:
-    """Adjectives of emotion, age and skin in English order; unsure groups are left out."""
+    """Adjectives of emotion, age and skin in English order; unsure groups have none."""
     emotion = description.spoken["emotion"] if description.says("emotion said", EMOTION) else ""
     rate = SKIN * description.dials.skin_word_rate
     skin = description.spoken["skin"] if description.says("skin said", rate) else ""
@@ -244,7 +244,7 @@ def _sentence(description: Description, subject: Subject) -> str:
 
 
 def _predicate(description: Description, subject: Subject) -> tuple[Verb, str]:
-    """The predicate: a verb and its objects, including the main object if it is named."""
+    """The predicate, which is a verb and its objects, with the main object if it is named."""
     activity = description.scene.activity
     if not description.names("main"):
         verb = description.word("verb", activity.plain)
@@ -288,7 +288,7 @@ def _one_each(description: Description, noun: str, adjective: str = "") -> str:
 
 
 def _carried_things(description: Description) -> tuple[str, str]:
-    """What the person carries, if mentioned: a phrase right after the person, or at the end."""
+    """The things that the person carries, if mentioned: a phrase after the person or at the end."""
     carried = description.scene.carried
     if not carried or not description.names("carried"):
         return "", ""
@@ -304,7 +304,7 @@ def _carried_things(description: Description) -> tuple[str, str]:
 
 
 def _objects(description: Description) -> list[str]:
-    """The named objects that no person carries."""
+    """The named objects that nobody carries."""
     named = [
         (name, description.word(f"other noun {i}", CATEGORIES[name].nouns))
         for i, name in enumerate(description.scene.others)

@@ -1,7 +1,6 @@
-"""The words and the little English grammar of our captions; the most frequent synonym is first.
+"""The words and the small English grammar of our captions; frequent synonyms come first.
 
-Synonyms are written in one string with "|" between them. Synonyms are drawn by rank; see
-:func:`pick`.
+Synonyms are written in one string with "|" between them. Synonyms are drawn by rank (:func:`pick`).
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ def options(line: str) -> tuple[str, ...]:
 
 
 class Pair(NamedTuple):
-    """Two words that differ only in gender, in singular and plural."""
+    """Two words that differ only in gender, each in singular and plural."""
 
     male: tuple[str, str]
     female: tuple[str, str]
@@ -228,7 +227,7 @@ def pick(choices: Sequence[_Option], u: float) -> _Option:
     """The choice for a number in [0, 1).
 
     The r-th choice has a frequency proportional to 1 / r. A smaller ``u`` gives a more frequent
-    choice, so a scaled ``u`` leaves rare choices unused.
+    choice. So a scaled ``u`` leaves rare choices unused.
 
     Example:
         >>> pick(["man", "guy"], 0.6), pick(["man", "guy"], 0.7)

@@ -1,6 +1,6 @@
-"""Draws a scene as pixels: pictograms of the place, of things and of people, with masks.
+"""Draws a scene as pixels, with pictograms of the place, things and people, and with masks.
 
-Only an arbitrary mark on a person's figure shows the group. No stereotype is drawn: all figures
+Only an arbitrary mark on a person's figure shows the group. No stereotype is drawn. All figures
 have the same outline, and the colours of clothes do not depend on the group. Each COCO category has
 one pictogram, which differs from others by outline, pattern and hue. Each pixel is inside or
 outside a shape, so no colour crosses an edge.
@@ -46,7 +46,7 @@ class Shape:
 
 @lru_cache(maxsize=16384)
 def role_map(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.int8]:
-    """(height, width) the role of the uppermost shape at each pixel; -1 without a shape.
+    """(height, width) the role of the uppermost shape at each pixel, or -1 without a shape.
 
     Example:
         >>> role_map((Shape("box", 0.5, 0.5, 0.5, 1.0),), 1, 4).tolist()
@@ -87,7 +87,7 @@ DARK: Colour = (40, 40, 48)
 
 
 class Icon(NamedTuple):
-    """Shapes within the unit square, and the colour of each role."""
+    """Shapes within the unit square, with the colour of each role."""
 
     shapes: tuple[Shape, ...]
     colours: tuple[Colour, ...]
@@ -186,7 +186,7 @@ _COLOURS: tuple[Colour, ...] = (
 
 
 def figure(pose: float) -> tuple[Shape, ...]:
-    """The shapes of a person within the unit square, arms raised by ``pose`` degrees.
+    """The shapes of a person within the unit square, with arms raised by ``pose`` degrees.
 
     Example:
         >>> len(figure(30.0))
@@ -218,7 +218,7 @@ def colours(body: Colour, labels: Mapping[str, str]) -> tuple[Colour, ...]:
 
 
 def mark_of(attribute: str, label: str) -> Colour:
-    """The colour that stands for a group."""
+    """The colour that represents a group in drawings."""
     groups = list(GROUPS[attribute])
     return _COLOURS[groups.index(label)] if label in groups else UNTOLD
 
@@ -287,7 +287,7 @@ class SceneDrawing:
         return Drawn(pixels, tuple(region for region in regions if region is not None))
 
     def _ground(self, side: int) -> Pixels:
-        """Sky and floor in the place's tint, and a band for the weather or background."""
+        """Sky and floor in the tint of the place, and a band for the weather or background."""
         scene = self.image.scene
         sky, floor = _GROUNDS[scene.activity.setting]
         pixels = np.empty((side, side, 3), np.uint8)
@@ -347,7 +347,7 @@ def _stands_behind(box: Box) -> bool:
 
 
 def _region(category: str, mask: BoolArray) -> Region | None:
-    """The visible part of an object; None if it is hidden."""
+    """The visible part of an object, or None if it is hidden."""
     from pycocotools import mask as coco
 
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
@@ -362,7 +362,7 @@ def _region(category: str, mask: BoolArray) -> Region | None:
 
 
 def _tint(colour: Colour, name: str) -> Colour:
-    """A colour, slightly changed depending on the name."""
+    """A colour that is changed slightly, depending on the name."""
     number = _number(name)
     moves = ((number >> shift) % 61 - 30 for shift in (0, 8, 16))
     red, green, blue = (min(max(c + move, 0), 255) for c, move in zip(colour, moves, strict=True))

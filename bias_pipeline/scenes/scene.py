@@ -23,7 +23,7 @@ PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a picture shows, except the person's groups."""
+    """The content of a picture, except the person's groups."""
 
     activity: Activity  # what the people do
     place: tuple[str, ...]  # wordings of the place
@@ -44,7 +44,7 @@ class Scene:
 
 
 def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
-    """The scene of the chosen options, given a number in [0, 1) for each of :data:`PURPOSES`.
+    """The scene of the chosen options; each of :data:`PURPOSES` has a number in [0, 1).
 
     Example:
         >>> scene = stage(dict.fromkeys(SLOTS, 1), dict.fromkeys(PURPOSES, 0.5))
@@ -112,7 +112,7 @@ class Box(NamedTuple):
 
 
 def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> tuple[Box, ...]:
-    """Boxes of people, side by side, and of objects around them; numbers in [0, 1) decide.
+    """Boxes of people side by side and of objects around them; numbers in [0, 1) decide.
 
     Example:
         >>> draws = dict.fromkeys(LAYOUT_PURPOSES, 0.5)

@@ -1,12 +1,12 @@
-"""The choices of a scene, how they depend on groups, and the dials of simulated captioners.
+"""The choices of a scene, their dependence on groups, and the dials of simulated captioners.
 
-How choices depend on groups is the bias of the data set. A slot is one choice: the activity, what
-the person wears or carries, what is nearby, or the backdrop. The probabilities of a slot's options,
-given an image's groups, are known exactly::
+The dependence of choices on groups is the bias of the data set. A slot is one choice: the activity,
+what the person wears or carries, what is nearby, or the backdrop. The probabilities of a slot's
+options, given an image's groups, are known exactly::
 
-    P(option | gender, skin, age, emotion)  proportional to  weight x product of the leanings
+    P(option | gender, skin, age, emotion) proportional to weight x product of the leanings
 
-Groups are independent of each other. The leanings are invented; see :mod:`.activities`.
+Groups are independent of each other. We invented the leanings (:mod:`.activities`).
 """
 
 from __future__ import annotations
@@ -206,12 +206,12 @@ class Slot:
     leans: tuple[Mapping[str, float], ...]
 
     def leans_on(self, attribute: str) -> bool:
-        """Whether any option is more frequent in one group of the attribute than in another."""
+        """Whether some option is more frequent in one group of the attribute than in another."""
         return any(group in lean for lean in self.leans for group in GROUPS[attribute])
 
 
 def kind_of(slot: str) -> str:
-    """The kind of a slot: its name without the setting.
+    """The kind of a slot, which is its name without the setting.
 
     Example:
         >>> kind_of("clothing street")
@@ -231,7 +231,7 @@ def slot_name(kind: str, setting: str) -> str:
 
 
 def read_slots(table: str) -> Iterator[Slot]:
-    """Read blocks: a name, then a line per option, "weight synonyms @ group factor ..."."""
+    """Read blocks with a name and then a line per option, "weight synonyms @ group factor ..."."""
     for block in table.strip().split("\n\n"):
         name, *lines = block.splitlines()
         halves = [line.strip().partition(" @ ") for line in lines]
@@ -270,7 +270,7 @@ def _table(slot: Slot) -> Float64Array:
 
 
 def _on_axis(factors: Float64Array, axis: int) -> Float64Array:
-    """Reshape (K, n) to (1, .., K, .., 1, n), ready to broadcast."""
+    """Reshape (K, n) to (1, .., K, .., 1, n) for broadcasting."""
     shape = [1] * len(ATTRIBUTES) + [factors.shape[1]]
     shape[axis] = len(factors)
     return factors.reshape(shape)
@@ -292,7 +292,7 @@ def shares(attribute: str) -> Float64Array:
 
 
 def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
-    """(K, ...) the average over all other attributes: P(option | group).
+    """(K, ...) the average over all other attributes, P(option | group).
 
     Example:
         >>> table_by_group("skin", world_tables()["activity"]).shape
@@ -305,14 +305,14 @@ def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def without_attribute(attribute: str, table: Float64Array) -> Float64Array:
-    """The table with the average over the attribute's groups in place of each group."""
+    """The table in which the average over the attribute's groups replaces each group."""
     axis = ATTRIBUTES.index(attribute)
     average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
     return np.broadcast_to(average, table.shape)
 
 
 def typical(attribute: str, table: Float64Array) -> Float64Array:
-    """The table confined to the options that a group has more often than the average."""
+    """The table of only those options that a group has more often than the average."""
     marginal = table_by_group(attribute, table)  # (K, n)
     over = marginal > shares(attribute) @ marginal
     return normalise(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
@@ -327,7 +327,7 @@ def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> Int
 
 
 def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse dials that are out of range; a dial that is not in ``ranges`` must be 0 or more."""
+    """Refuse dials that are out of range; a dial without a range must be 0 or more."""
     for name, value in vars(dials).items():
         low, high = ranges.get(name, (0.0, math.inf))
         if not isinstance(value, str) and not (math.isfinite(value) and low <= value <= high):
@@ -338,7 +338,7 @@ def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> Non
 class BiasSettings:
     """How a captioner differs from an annotator.
 
-    With all dials at their defaults it does not differ. A dial changes one thing and no other
+    With all dials at their defaults there is no difference. A dial changes one thing and no other
     random draw.
 
     Example:

@@ -1,4 +1,4 @@
-"""The bias that dials plant: exact probabilities, by enumeration instead of sampling."""
+"""Computes the bias that dials plant: exact probabilities, without sampling."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def truth(dials: BiasSettings) -> Truth:
 
 
 def perceived_tables(dials: BiasSettings) -> dict[str, Float64Array]:
-    """P(option | groups) of each slot, as the captioner perceives it.
+    """P(option | groups) of each slot, for the things that the captioner perceives.
 
-    ``a_to_t`` mixes tables: P_seen = (1 - a) P + a Q with ``a`` the absolute value of the dial,
-    where Q is P confined to the options over-represented in the group (a_to_t > 0) or P without the
-    attribute's influence (a_to_t < 0).
+    ``a_to_t`` mixes tables: P_seen = (1 - a) P + a Q, where ``a`` is the absolute value of the
+    dial. If a_to_t > 0, Q is P confined to the options that are over-represented in the group. If
+    a_to_t < 0, Q is P without the attribute's influence.
     """
     share = abs(dials.a_to_t)
     imagined = imagined_tables(dials)
@@ -76,7 +76,7 @@ def perceived_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
 
 def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int) -> Float64Array:
-    """(2, 2, 2, 5, K) P(the scene speaks for each group | groups, activity)."""
+    """(2, 2, 2, 5, K) P(the scene suggests each group | groups, activity)."""
     setting = ACTIVITIES[number].setting
     slots = [slot_name(kind, setting) for kind in EVIDENCE if kind != "activity"]
     a, b, c = (group_evidence(attribute)[slot] for slot in slots)  # (K, n) each
@@ -96,7 +96,7 @@ _WRONG = "share of captions that name a {attribute} that the scene suggests and 
 
 
 def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, Planted]:
-    """What dials plant for each headline of a metric; headlines without known truth are absent.
+    """The bias that dials plant for each headline of a metric, if the truth is known.
 
     Example:
         >>> planted_for(BiasSettings(skin_wording=0.5), "race", "lic")["score"].value

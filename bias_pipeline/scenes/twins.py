@@ -1,8 +1,8 @@
-"""Sets of twins: the same scene with a man and a woman of light and of dark skin.
+"""Makes sets of twins: one scene with a man and a woman of light and of dark skin.
 
-Nothing else differs, unless ``noise`` draws some details of each picture anew, whoever is in the
-picture. What a captioner imagines, assumes and writes depends on the person. Each caption has its
-own random draws.
+Nothing else differs, unless ``noise`` draws some details of each picture anew, for all persons
+alike. What a captioner imagines, assumes and writes depends on the person. Each caption has its own
+random draws.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Twins:
             yield from images
 
     def captions(self, dials: BiasSettings, sample: int) -> dict[int, str]:
-        """For each picture id, one of a captioner's captions."""
+        """One of a captioner's captions for each picture id."""
         captions: dict[int, str] = {}
         for person, world in enumerate(self._worlds):
             skin, gender = divmod(person, len(GROUPS["gender"]))
@@ -61,7 +61,7 @@ class Twins:
         return captions
 
     def _actual(self, person: int) -> dict[str, IntArray]:
-        """For each slot, the (J,) options of a person's pictures; activities stay the same."""
+        """The (J,) options of a person's pictures for each slot; activities stay the same."""
         images = Stream(self.seed, range(self.n_sets))
         noise = images._replace(number=_NOISE + person)
         codes, tables = group_codes(images), world_tables()

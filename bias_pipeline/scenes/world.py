@@ -1,4 +1,4 @@
-"""A world of pictures without pixels: people, contents and human captions of each.
+"""A world of pictures without pixels, with people, contents and human captions.
 
 Every random number has a name (seed, image, stream, purpose). A number depends only on its name,
 not on how many numbers were drawn before. So a changed dial, further images or another order leave
@@ -35,7 +35,7 @@ from bias_pipeline.scenes.slots import (
 
 
 def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> Float64Array:
-    """(N, P) numbers uniform in [0, 1), equal on every platform.
+    """(N, P) uniform numbers in [0, 1), which are equal on every platform.
 
     Example:
         >>> both = uniforms(0, [7, 8], 1, ["place", "verb"])
@@ -52,18 +52,17 @@ def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str
 
 
 class Stream(NamedTuple):
-    """Random numbers with names, for images with some keys in the world of a seed."""
+    """Random numbers with names, for images with given keys in the world of a seed."""
 
     seed: int
     keys: Sequence[int]  # (N,)
     number: int = 0  # 0 for what is decided once per image; annotator k draws from stream k
 
     def uniforms(self, purposes: Iterable[str]) -> Float64Array:
-        """(N, P) numbers uniform in [0, 1)."""
         return uniforms(*self, purposes)
 
     def by_image(self, purposes: Sequence[str], prefix: str = "") -> list[dict[str, float]]:
-        """For each image, the numbers by purpose, named without the prefix."""
+        """The numbers of each image by purpose, where names have no prefix."""
         rows = self.uniforms([prefix + purpose for purpose in purposes]).tolist()
         return [dict(zip(purposes, row, strict=True)) for row in rows]
 
@@ -106,7 +105,7 @@ class World:
 
     @cached_property
     def human(self) -> dict[int, tuple[str, ...]]:
-        """Five different human captions of each image, by its id."""
+        """Five different human captions of each image, by the image's id."""
         streams = [self.stream(annotator) for annotator in range(1, HUMANS + 1)]
         draws = [stream.by_image(grammar.PURPOSES) for stream in streams]
         return {
@@ -166,7 +165,7 @@ def group_codes(images: Stream) -> Columns:
 def choices(
     stream: Stream, codes: Columns, tables: Mapping[str, Float64Array]
 ) -> dict[str, IntArray]:
-    """For each slot, (N,) option numbers, one drawn for every image.
+    """(N,) option numbers for each slot, one number for every image.
 
     Slots of the same kind use the same random numbers, so a person carries similar things in all
     settings.
@@ -177,7 +176,7 @@ def choices(
 
 
 def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
-    """Turn named columns into one dictionary per image.
+    """Turn columns with names into one dictionary per image.
 
     Example:
         >>> list(rows_of({"activity": np.array([4, 7])}))

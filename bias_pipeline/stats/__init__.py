@@ -1,1 +1,1 @@
-"""Statistics: how certain a number is, and whether two numbers differ."""
+"""Computes how certain a number is and whether two numbers differ."""

@@ -1,4 +1,4 @@
-"""Intervals from the variance of attackers and of image sampling, separate and combined."""
+"""Computes intervals from the variance over attackers and over images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -38,10 +37,10 @@ class Draws:
 
     Attributes:
         per_seed: (S,) the number without resampling.
-        resampled: (B, S) the number under each of B resamplings; equal settings give equal
+        resampled: (B, S) the number under each of B resamplings. Equal settings give equal
             resamplings.
-        trained: whether each seed trained attackers; a count has one column and no seed.
-        cross_fitted: whether attackers of each seed learnt from all images, see
+        trained: whether attackers were trained for each seed. A count has one column and no seed.
+        cross_fitted: whether the attackers of each seed together learnt from all images; see
             :data:`UNSEEN_TRAINING`.
         trials: for a share, the number of independent observations in its denominator
             (:func:`~bias_pipeline.stats.shares.effective_trials`); else NaN.
@@ -54,7 +53,7 @@ class Draws:
     cross_fitted: bool = False
 
     def __sub__(self, other: Draws) -> Draws:
-        """The difference, seed by seed and resampling by resampling."""
+        """The difference for each seed and each resampling."""
         return Draws(
             self.per_seed - other.per_seed,
             self.resampled - other.resampled,
@@ -69,12 +68,12 @@ class Draws:
 
     @property
     def image_std(self) -> float:
-        """Standard deviation (ddof 1) of the mean over seeds under resampling of images."""
+        """Standard deviation (ddof 1) of the mean over seeds when images are resampled."""
         return float(np.std(self.resampled.mean(axis=-1), ddof=1))
 
 
 class Interval(NamedTuple):
-    """A number with its interval. The ends are NaN if nothing was resampled."""
+    """A number together with its interval. The ends are NaN if nothing was resampled."""
 
     value: float
     low: float = math.nan
@@ -87,23 +86,23 @@ class Estimate:
 
     Attributes:
         value: mean over seeds.
-        seed_std: standard deviation over the S seeds (ddof 1), each with its own split and fresh
-            attackers; NaN for one seed.
+        seed_std: standard deviation over S seeds (ddof 1). Each seed has its own split and new
+            attackers. NaN for one seed.
         image_std: standard deviation of ``value`` under resampling of images.
         ci_low: lower end of the interval.
         ci_high: upper end of the interval.
-        p_value: two-sided, of the hypothesis that the number equals its no-bias value. It is below
-            1 - level exactly if the interval does not contain the no-bias value; NaN if nothing was
-            tested.
+        p_value: two-sided p value of the hypothesis that the number equals its no-bias value. It is
+            below 1 - level exactly if the interval does not contain the no-bias value. NaN if
+            nothing was tested.
         n_seeds: S.
-        corrected: ``value`` minus the bias of noise, see :func:`summary`.
-        error: combined standard deviation, of attackers and images.
+        corrected: ``value`` minus the bias that noise causes; see :func:`summary`.
+        error: combined standard deviation over attackers and images.
         error_below: for a share, whose interval is not symmetric, the standard deviation below
             ``value``; else NaN.
         error_above: for a share, the standard deviation above ``value``; else NaN.
         freedom: degrees of freedom of Student's t.
-        choice_std: standard deviation (ddof 1) over the choices whose mean is ``value``, see
-            :mod:`bias_pipeline.stats.choices`; NaN if there was no choice.
+        choice_std: standard deviation (ddof 1) over the choices whose mean is ``value``; see
+            :mod:`bias_pipeline.stats.choices`. NaN without choices.
         draws: the draws from which the estimate was computed; None if nothing was resampled.
     """
 
@@ -128,12 +127,12 @@ SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # an estimate, such as a
 
 @dataclass(frozen=True)
 class Bootstrap(Configurable):
-    """Resampling of images, never of captions.
+    """Resamples images, never captions.
 
-    In every resampling an image counts Poisson(1) times, by a hash of its id: the Poisson bootstrap
-    (Hanley and MacGibbon 2006; Chamandy et al. 2012). So a resampling gives an image the same
-    weight for every captioner and metric, and stored draws of two results can be compared pair by
-    pair.
+    In every resampling an image counts Poisson(1) times. The number is computed from a hash of the
+    image id. The method is the Poisson bootstrap (Hanley and MacGibbon 2006, and Chamandy et al.
+    2012). So an image has the same weight for every captioner and metric, and stored draws of two
+    results can be subtracted.
 
     Attributes:
         resamples: how many bootstrap samples are drawn, at least 2.
@@ -153,13 +152,13 @@ class Bootstrap(Configurable):
         *,
         cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
-        """Estimate functions of both sides' scores; both sides share each resampling of the images.
+        """Estimate functions of both sides' scores. Both sides have the same resamplings of images.
 
         Args:
             tables: the score tables of the sides.
-            combinations: name to a function of the sides' scores, each (..., S), that returns
+            combinations: by name, functions that take the sides' scores, each (..., S), and return
                 (..., S).
-            keys: (N,) hashes of the ids of all images, at the tables' row numbers (default: the row
+            keys: (N,) hashes of all image ids, indexed by the tables' row numbers (default: the row
                 numbers).
             cross_fitted: see :class:`Draws`.
 
@@ -189,9 +188,9 @@ class Bootstrap(Configurable):
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
-            evaluate: takes (B, I) how often each image counts and returns numbers by name, (B, S)
-                from attackers and (B, 1) from counts.
-            trained: whether a number depends on attackers; otherwise it is a count.
+            evaluate: a function of how often each image counts, (B, I), that returns numbers by
+                name: (B, S) from attackers and (B, 1) from counts.
+            trained: whether a number depends on attackers. Otherwise the number is a count.
             cross_fitted: see :class:`Draws`.
 
         Returns:
@@ -211,7 +210,7 @@ class Bootstrap(Configurable):
         return {name: summary(_fill_if_rarely_void(d), self.level) for name, d in draws.items()}
 
     def weights(self, keys: UIntArray) -> Iterator[Float64Array]:
-        """(b, I) how often each image counts, in batches that have ``resamples`` lines in all.
+        """Batches (b, I) of how often each image counts, with ``resamples`` rows in all.
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
@@ -230,17 +229,31 @@ class Bootstrap(Configurable):
 
 
 def _number_at_once(n_images: int) -> int:
-    """How many resamplings are in a batch, always an even number."""
+    """The number of resamplings in a batch, which is always even."""
     return 2 * max(1, _BATCH_BYTES // (16 * max(1, n_images)))
 
 
-@lru_cache(maxsize=1)  # 100 MB of 200,000 images
-def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
-    """(B / 2, I) how often each image counts; a byte holds the counts of two resamplings.
+_pairs: dict[tuple[bytes, int, int], UInt8Array] = {}  # the last ones, in 125 MB
 
-    The result is kept, since most estimates of a run use the same images. No count is above 12, see
-    `poisson`.
+
+def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
+    """(B / 2, I): how often each image counts. One byte stores the counts of two resamplings.
+
+    The result is kept, since most estimates of a run use the same images.
     """
+    drawn = keys, resamples, seed
+    pairs = _pairs.pop(drawn, None)
+    if pairs is None:
+        size = -(-resamples // 2) * len(keys) // 8
+        while _pairs and size + sum(each.nbytes for each in _pairs.values()) > _MOST_STORED // 2:
+            del _pairs[next(iter(_pairs))]
+        pairs = _draw_pairs(*drawn)
+    _pairs[drawn] = pairs
+    return pairs
+
+
+def _draw_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
+    """The counts of :func:`_stored_pairs`; no count is above 12, see `poisson`."""
     images = np.frombuffer(keys, np.uint64)
     pairs = np.empty((-(-resamples // 2), len(images)), np.uint8)
     together = _number_at_once(len(images))
@@ -252,7 +265,6 @@ def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
 
 
 def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
-    """(2 P, I) the counts of P pairs of resamplings."""
     counts = np.empty((len(pairs), 2, pairs.shape[1]))
     np.bitwise_and(pairs, np.uint8(15), out=counts[:, 0], casting="unsafe")
     np.right_shift(pairs, np.uint8(4), out=counts[:, 1], casting="unsafe")
@@ -260,15 +272,16 @@ def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
 
 
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
-    """The estimate from draws, without a p value.
+    """Compute an estimate from draws, without a p value.
 
-    If noise biases a count, such as a mean of values above a threshold, resampling biases the count
-    again. To correct the value, this bias is subtracted twice. Textbooks subtract it once, for
-    smooth numbers (Efron and Tibshirani 1993, 10.6). But for signs and thresholds we measured that
-    resampling shows only about half of the bias. The interval contains the value and the corrected
-    value, and extends half a width beyond both. ``experiments/null_coverage`` measures its
-    coverage. A count that no resampling moves has no interval. Attackers' scores are means, which
-    resampling does not bias.
+    Noise can bias a number, for example a mean of the values above a threshold. Resampling then
+    biases the number again by a similar amount. To correct the value, this amount is subtracted
+    twice. Textbooks subtract it once, for smooth numbers (Efron and Tibshirani 1993, 10.6). But we
+    measured that for signs and thresholds, resampling shows only about half of the bias. The
+    interval contains the value and the corrected value, and extends half a width beyond both.
+    ``experiments/null_coverage`` measures how often it contains the true value. A count has no
+    interval if no resampling changes the count. Scores of attackers are means, which resampling
+    does not bias.
 
     Args:
         draws: the number for each seed and resampling; a share gets Wilson's interval.
@@ -308,7 +321,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
 
 
 def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
-    """The draws of a count, marked as a share of observations.
+    """Mark the draws of a count as a share of observations.
 
     Args:
         draws: the draws of the share.
@@ -323,7 +336,7 @@ def share_of(draws: Draws | None, observations: float, images: float) -> Draws:
 
 
 def widen_draws(draws: Draws | None, factor: float) -> Draws:
-    """The draws, whose distances from the estimate are multiplied by a factor."""
+    """Multiply the distances between draws and the estimate by a factor."""
     assert draws is not None
     return replace(draws, resampled=draws.per_seed + factor * (draws.resampled - draws.per_seed))
 
@@ -331,7 +344,7 @@ def widen_draws(draws: Draws | None, factor: float) -> Draws:
 def estimate_with_ends(
     value: float, low: float, high: float, image_std: float, level: float, draws: Draws
 ) -> Estimate:
-    """The estimate of a count whose interval is already known, such as a share; it has no p value.
+    """An estimate of a count with a known interval, such as a share; without a p value.
 
     Args:
         value: the number.
@@ -356,10 +369,10 @@ def estimate_with_ends(
 
 
 def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
-    """The estimate, without its interval if no resampling moves the number.
+    """Remove the interval of an estimate if no resampling changes the number.
 
     Args:
-        estimate: the estimate of a count; a share always keeps its interval.
+        estimate: the estimate of a count. A share always keeps its interval.
     """
     if estimate.ci_high - estimate.ci_low > 1e-12:  # less is rounding
         return estimate
@@ -367,10 +380,10 @@ def drop_void_interval(estimate: SomeEstimate) -> SomeEstimate:
 
 
 def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
-    """The estimate, also if some resamplings contain no image of the number.
+    """Complete an estimate if some resamplings contain no image of the number.
 
-    Such a resampling gets the seed's number on all images. With ten images, one run in five has
-    such a resampling.
+    These resamplings get the seed's number on all images. With ten images, one run in five has such
+    a resampling.
 
     Args:
         estimate: an estimate that has draws.
@@ -383,7 +396,7 @@ def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
 
 
 def _fill_if_rarely_void(draws: Draws) -> Draws:
-    """Fill the draws of attackers, unless many resamplings contain no tested image."""
+    """Fill the draws of attackers, unless many resamplings lack tested images."""
     void = np.isnan(draws.resampled).mean()
     return _fill_draws(draws) if draws.trained and void <= MOST_VOID else draws
 
@@ -397,9 +410,9 @@ def _fill_draws(draws: Draws) -> Draws:
 
 
 def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
-    """The estimate with a p against the no-bias value, from the same test as the interval.
+    """Add a p value against the no-bias value, from the same test as the interval.
 
-    A single seed has no p, as the variance of attackers is then unknown.
+    With a single seed there is no p value, because the variance over attackers is unknown.
 
     Args:
         estimate: an estimate that has an ``error``.
@@ -417,7 +430,7 @@ def with_p_value(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
 
 
 def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
-    """Two-sided p of an estimate against the no-bias value, in [0, 1]; NaN without ``error``.
+    """The two-sided p value of an estimate against a value, in [0, 1]; NaN without ``error``.
 
     Args:
         estimate: an estimate that has an ``error``.
@@ -452,15 +465,16 @@ def quantile(level: float, freedom: float = math.inf) -> float:
 
 
 def combined_error(seed_std: float, image_std: float, n_seeds: int) -> tuple[float, float]:
-    """Combined standard deviation of a mean over seeds, and its degrees of freedom.
+    """The combined standard deviation of a mean over seeds, and its degrees of freedom.
 
     The variance is ``seed_std**2 / S + image_std**2``. Seeds share most of their training images,
-    so the spread of seeds alone is too small (Nadeau and Bengio 2003); the image term makes up for
-    this. Student's t has Satterthwaite's degrees of freedom. With a single seed the first term is
-    unknown, and is assumed to equal the second term, since every seed tests other images.
+    so the spread of seeds alone is too small (Nadeau and Bengio 2003). The term for images
+    compensates for this. Student's t has Satterthwaite's degrees of freedom. With a single seed the
+    first term is unknown. Then the first term is assumed to equal the second term, since every seed
+    tests other images.
 
     Args:
-        seed_std: standard deviation over seeds; NaN for a single seed.
+        seed_std: standard deviation over seeds, or NaN for a single seed.
         image_std: standard deviation under resampling of images.
         n_seeds: S; 0 if nothing was trained.
 

@@ -1,4 +1,4 @@
-"""Means over equally good choices, such as word vectors, and over samples of a captioner."""
+"""Means over equally good choices (such as word vectors) and over a captioner's samples."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from bias_pipeline.stats.compare import merged_p
 
 
 def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
-    """The mean of a number over several choices; the spread of choices widens its interval.
+    """The mean of a number over several choices. The spread over choices widens the interval.
 
-    ``choice_std**2 / C`` is added to the variance of attackers and images; the degrees of freedom
-    are Satterthwaite's for all three terms, so the interval is wide if two choices differ much.
+    ``choice_std**2 / C`` is added to the variance over attackers and images. Satterthwaite's
+    formula for all three terms gives the degrees of freedom, so the interval is wide if two choices
+    differ much.
 
     Example:
         >>> import numpy as np
@@ -44,12 +45,12 @@ def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
 
 
 def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
-    """The mean of a number over several samples of a captioner's captions of the same images.
+    """The mean of a number over several samples of captions of the same images.
 
-    The draws of the mean are the mean of the samples' draws: in each resampling an image counts
-    equally often in every sample. So the interval includes how much the captions of one image
-    differ. ``choice_std`` is the spread between samples. If the metric has a test of its own, the p
-    values of the samples are merged (:func:`~bias_pipeline.stats.compare.merged_p`).
+    The draws of the samples are averaged, since in each resampling an image counts equally often in
+    every sample. So the interval includes how much captions of one image differ. ``choice_std`` is
+    the spread between samples. If the metric has its own test, the p values of samples are merged
+    (:func:`~bias_pipeline.stats.compare.merged_p`).
 
     Example:
         >>> drawn = np.array([[-1.0], [1.0]])
@@ -78,8 +79,9 @@ def _mean_of_uneven(
 ) -> Estimate:
     """The mean of shares, or of differences between two shares.
 
-    Each half of the interval is the mean of the samples' halves, times a factor: the mean's
-    variation under resampling over the samples' variation. If nothing varies, the factor is 1.
+    Each half of the interval is the mean of the samples' halves, times a factor. The factor says
+    how much the mean varies under resampling, divided by how much the samples vary. If nothing
+    varies, the factor is 1.
     """
     draws = _mean_draws(drawn)
     spread = float(np.mean([sample.image_std for sample in drawn]))
@@ -108,13 +110,12 @@ def _mean_draws(drawn: Sequence[Draws]) -> Draws:
 
 
 def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> Estimate:
-    """The mean without an interval, but with the spread of seeds if all choices agree."""
+    """The mean without an interval, but with the spread over seeds if all choices have the same."""
     seed_std = estimates[0].seed_std if std == 0 else math.nan
     return Estimate(value, seed_std, n_seeds=estimates[0].n_seeds, choice_std=std)
 
 
 def _widen_by_choices(estimate: Estimate, std: float, n_choices: int, level: float) -> Estimate:
-    """The estimate with the error of the choices added."""
     if not std > 0:
         return replace(estimate, choice_std=std)
     added = std**2 / n_choices

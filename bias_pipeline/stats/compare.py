@@ -1,4 +1,4 @@
-"""Compare the numbers of two captioners, paired over images and seeds; correlate numbers."""
+"""Compares the numbers of two captioners, paired by image and seed, and correlates numbers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from bias_pipeline.stats.shares import NORMAL_95, difference_ends, wilson
 
 
 def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estimate:
-    """The difference of two results, first minus second.
+    """The difference of two results, as the first minus the second.
 
-    Both results have the same splits, and the same weights of images in each resampling. So numbers
-    are subtracted seed by seed and resampling by resampling. The difference of two shares has
-    Newcombe's interval, which also works for events that are rare or absent.
+    Both results have the same splits, and the same image weights in each resampling. So numbers are
+    subtracted for each seed and each resampling. The difference of two shares has Newcombe's
+    interval, which also works for events that are rare or absent.
 
     Args:
         first: one result's headline.
@@ -33,8 +33,8 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
         level: coverage of the interval, in (0, 1).
 
     Returns:
-        The estimate, with a two-sided p from the same test as the interval. With a single seed,
-        interval and p rest on an assumption about how much attackers vary, see
+        The estimate, with a two-sided p value from the same test as the interval. With a single
+        seed, both depend on an assumption about how much attackers vary; see
         :func:`~bias_pipeline.stats.bootstrap.combined_error`.
 
     Raises:
@@ -58,7 +58,7 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
-    """The difference of two shares; its interval uses their correlation under resampling."""
+    """The difference of two shares, with an interval that uses their correlation."""
     draws, z = first - second, quantile(level)
     ends = []
     for share in (first, second):
@@ -71,7 +71,7 @@ def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:
 
 
 def _correlation(first: Draws, second: Draws) -> float:
-    """Correlation of two numbers under resampling, in [-1, 1]; 0 if one never moves."""
+    """The correlation of two numbers under resampling, in [-1, 1]; 0 if one is constant."""
     spread = first.image_std * second.image_std
     if not spread > 0:
         return 0.0
@@ -80,7 +80,7 @@ def _correlation(first: Draws, second: Draws) -> float:
 
 
 def p_of_interval(value: float, half_width: float, level: float = 0.95) -> float:
-    """P of a value from the half-width of its interval, by the normal distribution.
+    """The p value that follows from the half-width of an interval, by the normal distribution.
 
     Example:
         >>> round(p_of_interval(1.0, 1.0), 3)
@@ -91,10 +91,10 @@ def p_of_interval(value: float, half_width: float, level: float = 0.95) -> float
 
 
 def merged_p(p_values: Sequence[float]) -> float:
-    """One p for several tests of the same hypothesis, however the tests depend on each other.
+    """One p value for several tests of the same hypothesis, however the tests depend on each other.
 
-    The result is twice the mean of the p values, at most 1 (Vovk and Wang 2020); a single p stays
-    as it is.
+    The result is twice the mean of the p values, at most 1 (Vovk and Wang 2020). A single p value
+    is returned unchanged.
 
     Example:
         >>> merged_p([0.02]), merged_p([0.02, 0.04])
@@ -104,9 +104,9 @@ def merged_p(p_values: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P values adjusted for testing several hypotheses at once (Holm 1979).
+    """The p values, adjusted for testing several hypotheses at once (Holm 1979).
 
-    NaN stays NaN and does not count as a hypothesis.
+    NaN remains NaN and does not count as a hypothesis.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])
@@ -124,13 +124,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def significance_groups(
     names: Sequence[str], differ: Mapping[tuple[str, str], bool]
 ) -> dict[str, str]:
-    """Letters for each name. Two names share a letter exactly if they do not differ.
+    """Letters for each name. Two names have a letter in common exactly if they do not differ.
 
-    The compact letter display by insertion and absorption (Piepho 2004).
+    Letters are assigned by the compact letter display (insertion and absorption, Piepho 2004).
 
     Args:
         names: in the order of the table.
-        differ: whether the two names of each pair differ; pairs are in the order of ``names``.
+        differ: for each pair, whether the two names differ. Pairs are in the order of ``names``.
 
     Returns:
         Name to its letters.
@@ -153,7 +153,7 @@ def significance_groups(
 
 
 def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
-    """Split columns so that no column contains both names, and drop subsets of other columns."""
+    """Split columns so that none contains both names, and drop subsets of other columns."""
     parts: list[frozenset[str]] = []
     for column in columns:
         both = one in column and two in column
@@ -163,7 +163,7 @@ def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozen
 
 
 def _letter(number: int) -> str:
-    """a, b, ... z, then a1, b1, ..."""
+    """The letters a, b, ... z, followed by a1, b1, ..."""
     turn, place = divmod(number, 26)
     return chr(ord("a") + place) + (str(turn) if turn else "")
 
@@ -172,7 +172,7 @@ FEWEST_CORRELATED = 3  # two points always lie on a line
 
 
 def pearson(one: Sequence[float], two: Sequence[float]) -> Estimate:
-    """Pearson's correlation of N pairs, in [-1, 1]; NaN for N < 3 or constant values.
+    """Pearson's correlation of N pairs, in [-1, 1], or NaN for N < 3 or constant values.
 
     Example:
         >>> pearson([1, 2, 3, 4], [2, 4, 5, 9]).value.__round__(2)
@@ -185,10 +185,10 @@ def pearson(one: Sequence[float], two: Sequence[float]) -> Estimate:
 
 
 def of_pearson(value: float, n: int) -> Estimate:
-    """Interval and test of a correlation of n pairs, for which only the correlation is known.
+    """The interval and the test of a correlation of ``n`` pairs, from its value alone.
 
-    Interval and test hold for pairs that are independent and normally distributed. The interval is
-    by Fisher's method (artanh of the correlation). For three pairs it is [-1, 1].
+    The interval and the test hold for independent, normally distributed pairs. The interval comes
+    from Fisher's method (artanh of the correlation). For three pairs it is [-1, 1].
 
     Args:
         value: the correlation.

@@ -1,10 +1,10 @@
-"""How far raters agree beyond chance, and how often labels err when nobody knows the truth.
+"""Measures how far raters agree beyond chance, and how often labels are wrong.
 
-Agreement is Krippendorff's alpha, with intervals over images. For errors, the true group of an item
-is hidden. Each rater has a confusion matrix, and raters err independently of each other given the
-truth (Dawid and Skene 1979). With three raters or more, expectation maximisation finds the matrices
-that make the answers most likely. With two raters only a range of the error is known
-(:func:`error_range`).
+Agreement is Krippendorff's alpha, with intervals over images. Errors are estimated although the
+true group of an item is unknown. Each rater has a confusion matrix, and raters err independently of
+each other, given the truth (Dawid and Skene 1979). With three raters or more, expectation
+maximisation finds the matrices that make the answers most likely. With two raters, only a range of
+the error can be found (:func:`error_range`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LEAST_VALID = 0.9  # of resamples; with fewer there is no interval
 
 
 def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
-    """Krippendorff's alpha of (N, K) answers: 1 - observed over expected disagreement.
+    """Krippendorff's alpha of (N, K) answers: 1 minus observed over expected disagreement.
 
-    Alpha is 1 if raters always agree, 0 if they agree as often as by chance, and negative if they
-    agree less often. Images with fewer than two answers do not count. Krippendorff, Content
-    Analysis (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011), whose
-    example is a test.
+    Alpha is 1 if raters always agree, 0 if agreement is at the level of chance, and negative if
+    agreement is lower. Images with fewer than two answers do not count. Source: Krippendorff,
+    Content Analysis (2004), chapter 11, and Computing Krippendorff's Alpha-Reliability (2011),
+    whose example is a test.
 
     Example:
         >>> krippendorff(np.array([[2, 0], [0, 2], [1, 1]]))
@@ -47,7 +47,7 @@ def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
 
 
 def _ordinal_distances(totals: Float64Array) -> Float64Array:
-    """(K, K) for two ranks, the squared number of answers between the middles of both ranks."""
+    """(K, K): the squared number of answers between the middles of two ranks."""
     middle = np.cumsum(totals) - totals / 2
     squares: Float64Array = (middle[:, None] - middle) ** 2
     return squares
@@ -56,10 +56,10 @@ def _ordinal_distances(totals: Float64Array) -> Float64Array:
 def fleiss(counts: IntArray) -> float:
     """Fleiss' kappa of (N, K) answers: 1 if all raters agree, 0 if they agree as by chance.
 
-    kappa = (P - Q) / (1 - Q). P is the mean share of agreeing pairs of answers, where an image
-    with m answers has weight m - 1. Q is the sum of squared frequencies of answers (Fleiss 1971;
-    Fleiss, Levin and Paik 2003, chapter 18, for unequal numbers of raters). For two raters, kappa
-    is Scott's pi.
+    The formula is kappa = (P - Q) / (1 - Q). P is the mean share of agreeing pairs of answers,
+    where the weight of an image is its number of answers minus one, and Q is the sum of squared
+    frequencies of answers (Fleiss 1971; Fleiss, Levin and Paik 2003, chapter 18, for unequal
+    numbers of raters). For two raters, kappa is Scott's pi.
 
     Example:
         >>> fleiss(np.array([[2, 0], [0, 2], [1, 1], [1, 1]]))
@@ -75,7 +75,7 @@ def fleiss(counts: IntArray) -> float:
 
 
 def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) -> Interval:
-    """A coefficient of (N, K) counts with its 95 % percentile interval over resampled images."""
+    """A coefficient of (N, K) counts, with its 95 % percentile interval over resampled images."""
     value, generator = coefficient(counts), np.random.default_rng(0)
     values = [
         coefficient(counts[generator.integers(0, len(counts), len(counts))])
@@ -89,7 +89,7 @@ def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) ->
 
 
 def answer_counts(ballots: Sequence[Sequence[str]], answers: Sequence[str]) -> IntArray:
-    """(N, K) how many raters gave each of ``answers`` to each image; other answers do not count.
+    """(N, K): how many raters gave each of ``answers`` to each image, ignoring other answers.
 
     Example:
         >>> answer_counts([["yes", "no"], ["yes"]], ["no", "yes"]).tolist()
@@ -110,7 +110,7 @@ _SMOOTH = 0.01  # answers that are added to each cell, so that no cell stays at 
 
 
 class Consensus(NamedTuple):
-    """The likely truth and raters' errors, as estimated from the answers."""
+    """The likely truth and the errors of raters, estimated from the answers."""
 
     posterior: Float64Array  # (N, K) probability of each group for each item; rows sum to 1
     prior: Float64Array  # (K,) share of each group
@@ -119,10 +119,10 @@ class Consensus(NamedTuple):
 
 
 def consensus(answers: IntArray, n_groups: int) -> Consensus:
-    """The hidden truth and each rater's errors (Dawid and Skene 1979, eq. 2.3 to 2.5).
+    """The hidden truth and the errors of each rater (Dawid and Skene 1979, eq. 2.3 to 2.5).
 
-    ``answers`` is (N, R), with numbers below 0 for no answer. The search starts from the shares of
-    answers, so raters must be right more often than not.
+    ``answers`` is (N, R), where numbers below 0 mean no answer. The search starts from the shares
+    of answers, so raters must be right more often than not.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 5 + [[1, 1, 0]])
@@ -149,11 +149,11 @@ def consensus(answers: IntArray, n_groups: int) -> Consensus:
 
 
 def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
-    """(K, K) probability of each majority label (last axis) given the truth (first axis).
+    """(K, K): the probability of each majority label (last axis) given the truth (first axis).
 
-    Items whose answers have no majority have no label and do not count. The truth of the other
-    items is the posterior of :func:`consensus`. A group that is the label of no item has a row of
-    NaN, since nothing shows how often it is mistaken.
+    Items whose answers have no majority have no label and do not count. For the other items, the
+    truth is the posterior of :func:`consensus`. If no item has a group as its label, the row of
+    this group is NaN, since nothing shows how often the group is confused.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 6)
@@ -168,7 +168,7 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
 
 
 def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArray]:
-    """(N,) the group that most answers name, and (N,) whether there is exactly one such group.
+    """For each item, the group that most answers name, (N,), and whether it has no tie, (N,).
 
     Example:
         >>> labels, labelled = majority_labels(np.array([[0, 0, 1], [0, 1, -1]]), 2)
@@ -181,12 +181,12 @@ def majority_labels(answers: IntArray, n_groups: int) -> tuple[IntArray, BoolArr
 
 
 def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
-    """The least and the largest share of wrong answers, given the share on which two raters differ.
+    """The range of the share of wrong answers, from the share of items on which two raters differ.
 
     Both ends assume that the two raters err independently. The share is least if one rater makes
     all errors. The share is largest if both raters err equally often, are right more often than
     not, and spread wrong answers evenly. Raters who make the same errors err more often than the
-    range says; answers cannot show this.
+    range says, and answers cannot show this.
 
     Example:
         >>> [round(end, 3) for end in error_range(0.18, 2)]

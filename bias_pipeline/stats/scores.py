@@ -1,4 +1,4 @@
-"""Scores of many attackers, each on the images that it was tested on."""
+"""Stores the scores of many attackers, each on the images on which it was tested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW = 6  # lines that are multiplied one by one
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """One number for each image and attacker."""
+    """A table with one number for each image and attacker."""
 
     images: IntArray  # (I,) corpus rows of the images that any attacker was tested on, ascending
     values: Float64Array  # (I, A) scores, NaN where an attacker was not tested on an image
@@ -44,7 +44,7 @@ class ScoreTable:
         return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
     def per_seed(self, weights: Float64Array) -> Float64Array:
-        """(B, S) mean score of each seed's attackers, with (B, I) weights; NaN without images."""
+        """(B, S): the mean score of each seed's attackers under (B, I) weights."""
         each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):
@@ -57,10 +57,10 @@ class ScoreTable:
 
     @cached_property
     def _columns(self) -> tuple[Float64Array, IntArray]:
-        """(I, A) scores, and which seed each column belongs to.
+        """(I, A): scores, and the seed to which each column belongs.
 
         If all attackers of a seed were tested on the same images and a score is a mean, the seed
-        has one column: the mean of its attackers.
+        has one column, which is the mean of its attackers.
         """
         tested = self.values[self.group_of >= 0]
         if type(self.scoring).link is not Scoring.link or np.isnan(tested).any():
@@ -70,10 +70,10 @@ class ScoreTable:
 
     @cached_property
     def _by_group(self) -> list[tuple[slice | IntArray, Float64Array]]:
-        """For each group its images, lines of scores (0 for NaN), and lines with 1 if tested.
+        """For each group, its images, rows of scores (0 for NaN), and rows with 1 where tested.
 
-        Neighbouring images are a slice, which is not copied. If all images were tested, all scores
-        share one line of ones.
+        Neighbouring images form a slice, which is not copied. If all images were tested, all scores
+        share one row of ones.
         """
         parts, columns = [], self._columns[0]
         for group in np.unique(self.group_of[self.group_of >= 0]):
@@ -93,7 +93,7 @@ class ScoreTable:
     def _means(
         self, weights: Float64Array, images: slice | IntArray, lines: Float64Array
     ) -> Float64Array:
-        """(B, A) each attacker's mean over a group; NaN where a resampling lacks the group."""
+        """(B, A): the mean of each attacker over a group; NaN in resamplings without the group."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
         if len(lines) <= _FEW:  # for few lines, one product is several times slower
             totals = np.stack([counted @ line for line in lines], axis=1)
@@ -105,7 +105,7 @@ class ScoreTable:
 
     @staticmethod
     def images_by_group(tables: Sequence[ScoreTable]) -> IntArray:
-        """(I,) the images of all tables, ordered by group."""
+        """(I,): the images of all tables, in the order of their groups."""
         images = np.unique(np.concatenate([table.images for table in tables]))
         group_of = np.zeros(len(images), np.int64)
         for table in tables:
@@ -114,7 +114,7 @@ class ScoreTable:
         return images[np.argsort(group_of, kind="stable")]
 
     def rows_at(self, images: IntArray) -> ScoreTable:
-        """The table with rows for the given images, in any order; NaN for untested images."""
+        """The table with rows for ``images``, in any order. Images without a test have NaN."""
         if np.array_equal(images, self.images):
             return self
         values = np.full((len(images), self.values.shape[1]), np.nan)

@@ -1,7 +1,8 @@
-"""How an attacker's prediction for one caption is scored, from stored probabilities.
+"""Scores the predictions of an attacker from stored probabilities.
 
-All published scores can be computed from the same predictions; only these functions differ. Every
-function takes ``probs`` and ``truth`` in one of two shapes and returns a number for each guess:
+All published scores can be computed from the same predictions; only the functions here differ.
+Every function takes ``probs`` and ``truth`` in one of two shapes, and returns a number for each
+guess:
 
 * K exclusive groups: ``probs`` (M, K) with rows that sum to 1, ``truth`` (M,) classes; returns (M,)
 * T independent tasks: ``probs`` (M, T) in [0, 1], ``truth`` (M, T) of 0 and 1; returns (M, T)
@@ -23,7 +24,7 @@ Average = Literal["captions", "groups"]
 
 
 def confidence_of(probs: Float64Array, truth: IntArray) -> Float64Array:
-    """Probability of the true class, in [0, 1] (ImageCaptioner2, eq. 4).
+    """The probability of the true class, in [0, 1] (ImageCaptioner2, eq. 4).
 
     Example:
         >>> confidence_of(np.array([[0.3, 0.7]]), np.array([0])).tolist()
@@ -48,7 +49,7 @@ def correct(probs: Float64Array, truth: IntArray) -> Float64Array:
 
 
 def confident_correct(probs: Float64Array, truth: IntArray) -> Float64Array:
-    """Probability of the true class where this class is the most probable, else 0 (LIC, eq. 2-3).
+    """The probability of the true class where it is the most probable class, else 0 (LIC, eq. 2-3).
 
     Example:
         >>> confident_correct(np.array([[0.2, 0.8], [0.2, 0.8]]), np.array([1, 0])).tolist()
@@ -58,7 +59,7 @@ def confident_correct(probs: Float64Array, truth: IntArray) -> Float64Array:
 
 
 def cross_entropy(probs: Float64Array, truth: IntArray, floor: float = 1e-12) -> Float64Array:
-    """Minus the natural logarithm of the probability of the true class, in [0, -ln floor].
+    """Minus the natural logarithm of the true class's probability, in [0, -ln floor].
 
     Example:
         >>> cross_entropy(np.array([[0.5, 0.5]]), np.array([1])).round(4).tolist()
@@ -68,14 +69,14 @@ def cross_entropy(probs: Float64Array, truth: IntArray, floor: float = 1e-12) ->
 
 
 class Scoring(Configurable, ABC):
-    """A score of each guess, and a function of the mean score.
+    """A score for each guess, and a function that is applied to the mean score.
 
-    An attacker's score is ``link(mean of per_guess)``. As the two functions are separate, the
-    bootstrap can weight guesses anew without new attackers.
+    An attacker's score is ``link(mean of per_guess)``. Since the two functions are separate, the
+    bootstrap can change the weights of guesses without new attackers.
 
-    ``average=captions`` is the mean over all guesses, as published (published test sets are
-    balanced). ``average=groups`` is the mean of the groups' means (ours), so that every test set
-    scores as if it were balanced. DBAC and DPA score pairs and tasks, and use neither average.
+    ``average=captions`` is the mean over all guesses, as in papers, where test sets are balanced.
+    ``average=groups`` is the mean of groups' means (ours), so every test set is scored as if it
+    were balanced. DBAC and DPA score pairs and tasks, and use neither average.
     """
 
     unit: ClassVar[str] = "fraction"  # of an attacker's score
@@ -85,10 +86,10 @@ class Scoring(Configurable, ABC):
 
     @abstractmethod
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
-        """A number for each guess; shapes as in the module's docstring."""
+        """A number for each guess, in the shapes that the module describes."""
 
     def link(self, mean: Float64Array) -> Float64Array:
-        """An attacker's score from its mean, element by element."""
+        """The score of an attacker, computed from its mean element by element."""
         return mean
 
     @abstractmethod
@@ -97,7 +98,7 @@ class Scoring(Configurable, ABC):
 
 
 class Accuracy(Scoring):
-    """``scoring=accuracy``: share of right guesses, in [0, 1]."""
+    """``scoring=accuracy``: the share of right guesses, in [0, 1]."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         return correct(probs, truth)
@@ -107,7 +108,7 @@ class Accuracy(Scoring):
 
 
 class Lic(Scoring):
-    """``scoring=lic``: mean confidence of guesses in [0, 1], where wrong guesses count 0."""
+    """``scoring=lic``: the mean confidence of guesses in [0, 1]; wrong guesses count as 0."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         return confident_correct(probs, truth)
@@ -117,7 +118,7 @@ class Lic(Scoring):
 
 
 class Confidence(Scoring):
-    """``scoring=confidence``: mean probability of the true class, in [0, 1]."""
+    """``scoring=confidence``: the mean probability of the true class, in [0, 1]."""
 
     def per_guess(self, probs: Float64Array, truth: IntArray) -> Float64Array:
         return confidence_of(probs, truth)
@@ -127,10 +128,10 @@ class Confidence(Scoring):
 
 
 class InverseCrossEntropy(Scoring):
-    """``scoring=inverse_ce``: 1 / mean cross-entropy (DBAC sections 5.2 to 5.4), in nats.
+    """``scoring=inverse_ce``: 1 / mean cross-entropy in nats (DBAC, sections 5.2 to 5.4).
 
-    A confident attacker's score would explode, so a mean cross-entropy below ``bound`` counts as
-    ``bound`` (ours).
+    For a very confident attacker the score would become huge, so a mean cross-entropy below
+    ``bound`` counts as ``bound`` (ours).
     """
 
     unit: ClassVar[str] = "1/nat"

@@ -1,8 +1,8 @@
-"""Intervals of shares, and of differences of shares, that also work for rare or absent events.
+"""Computes intervals of shares and of their differences, also for rare or absent events.
 
-If there is no event, a bootstrap of the share never moves; if there are a few events, its interval
-is too narrow. Wilson's score interval and its extension to paired differences are valid for any
-count.
+If an event never occurs, the bootstrap of its share is always 0. If the event is rare, the
+bootstrap interval is too narrow. Wilson's score interval, and its extension to paired differences,
+are valid for any count.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
 
 
 def effective_trials(share: float, error: float, observations: float, clusters: float) -> float:
-    """How many independent observations are worth as much as the clustered observations.
+    """The number of independent observations that are as informative as clustered observations.
 
-    Observations of one image are similar, so their number is divided by the design effect. This is
-    the variance under resampling of images, divided by the variance of independent observations.
-    The design effect is kept between 1 and the number of observations per cluster. If resampling
-    moves nothing, the largest effect is assumed.
+    Observations on one image are similar, so their number is divided by the design effect. The
+    design effect is the variance under resampling of images, divided by the variance of independent
+    observations. The design effect is kept between 1 and the number of observations per cluster. If
+    resampling changes nothing, the largest design effect is assumed.
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations
@@ -44,12 +44,12 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
 
 
 def spread_of_small_shares(counts: Float64Array) -> float:
-    """A factor for the spread of a mean of shares that each have few observations.
+    """A factor that corrects the spread of a mean of shares with few observations each.
 
     Under resampling, the variance of a share of n observations is too small by a factor of (n - 1)
-    / n on average. About half of this is compensated, since resamples also miss some observations.
-    So the variance is multiplied by n / (n - 1/2) here (ours); ``experiments/inference`` has the
-    simulation. Counts of 0 are ignored.
+    / n on average. About half of this error is already compensated, since resamples also miss some
+    observations. So the variance is multiplied by n / (n - 1/2) here (ours);
+    ``experiments/inference`` has the simulation. Counts of 0 are ignored.
 
     Example:
         >>> import numpy as np
@@ -63,7 +63,7 @@ def spread_of_small_shares(counts: Float64Array) -> float:
 def difference_ends(
     first: tuple[float, float, float], second: tuple[float, float, float], correlation: float
 ) -> tuple[float, float]:
-    """The interval of a difference, from the two numbers' intervals (Newcombe 1998, method 10).
+    """The interval of a difference, from the intervals of two numbers (Newcombe 1998, method 10).
 
     ``correlation`` is the correlation of the two estimates.
     """
@@ -81,12 +81,12 @@ def difference_ends(
 
 
 def same_share_p(events: IntArray, totals: IntArray) -> float:
-    """P of shares that are at least this unequal, if all K groups have the same true share.
+    """The p value of the hypothesis that all K groups have the same true share.
 
-    For two groups, p is from Fisher's two-sided test (Fisher 1935). For more groups the test is
-    simulated: labels are drawn anew 9,999 times with the same totals. In this case p is how often
-    the largest and the smallest share are at least this far apart, and never below 1/10,000. Groups
-    with a total of 0 are left out.
+    For two groups, p comes from Fisher's two-sided test (Fisher 1935). For more groups, labels are
+    permuted at random 9,999 times, with the same totals. Then p says how often the largest and the
+    smallest share are at least as far apart, and is never below 1/10,000. Groups with a total of 0
+    are left out.
 
     Example:
         >>> import numpy as np

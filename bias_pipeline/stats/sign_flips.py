@@ -1,8 +1,8 @@
-"""Exact tests: without an effect, each contrast could equally well have the other sign.
+"""Exact tests that flip the signs of contrasts. Without an effect, both signs are equally likely.
 
-The signs of contrasts are flipped in many patterns, and p is how often a statistic is then at least
-as large as without flips (Fisher's randomization test). Up to sixteen contrasts use all patterns;
-more contrasts use 9,999 patterns, drawn by the contrasts' names.
+The signs of contrasts are flipped in many patterns. p says how often a statistic is then at least
+as large as without flips (Fisher's randomization test). For up to sixteen contrasts, all patterns
+are used. For more contrasts, 9,999 patterns are drawn by the names of contrasts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUNDING = 1e-9  # relative to the largest value; sums in another order are no 
 
 @dataclass(frozen=True, eq=False)
 class SignFlips:
-    """Patterns of signs for J contrasts; a hash identifies each contrast.
+    """Patterns of signs for J contrasts. A hash identifies each contrast.
 
     Example:
         >>> flips = SignFlips(np.arange(3, dtype=np.uint64))
@@ -42,11 +42,11 @@ class SignFlips:
 
     @property
     def complete(self) -> bool:
-        """Whether all patterns are used, also the observed pattern."""
+        """Whether all patterns are used, including the one without flips."""
         return len(self.keys) <= _MOST_LISTED
 
     def blocks(self) -> Iterator[Float64Array]:
-        """Blocks of patterns, (B, J) of 1 and -1."""
+        """The patterns in blocks, each (B, J) of 1 and -1."""
         if self.complete:
             numbers = np.arange(1 << len(self.keys))[:, None]
             listed = numbers >> np.arange(len(self.keys)) & 1
@@ -60,24 +60,24 @@ class SignFlips:
             yield 1.0 - 2.0 * bits[: _DRAWN - first].astype(np.float64)
 
     def null(self, statistic: Callable[[Float64Array], Float64Array]) -> Float64Array:
-        """(F, ...) a statistic under every pattern; ``statistic`` maps (B, J) signs to (B, ...)."""
+        """(F, ...): the statistic for every pattern, from (B, J) signs at a time."""
         return np.concatenate([statistic(signs) for signs in self.blocks()])
 
     def p_value(
         self, observed: Float64Array | float, null: Float64Array, *, mid: bool = False
     ) -> Float64Array:
-        """How often a statistic of the null is at least as large as observed."""
+        """How often a statistic under the null is at least as large as the observed statistic."""
         return p_of_null(observed, null, complete=self.complete, mid=mid)
 
 
 def p_of_null(
     observed: Float64Array | float, null: Float64Array, *, complete: bool, mid: bool = False
 ) -> Float64Array:
-    """How often a statistic of the null is at least as large as observed.
+    """How often a statistic under the null is at least as large as the observed statistic.
 
-    A null that is not complete lacks the observed pattern itself, which is added. With ``mid``,
-    patterns that give exactly the observed value count half. Otherwise a test with few distinct
-    values would reject too rarely (Lancaster 1961).
+    If not all patterns are used, the observed pattern is added. With ``mid``, patterns that give
+    exactly the observed value count as half. Otherwise a test with few distinct values would reject
+    too rarely (Lancaster 1961).
     """
     rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
     weight = 0.5 if mid else 1.0
@@ -89,7 +89,7 @@ def p_of_null(
 
 
 def mean_p(keys: UIntArray, values: Float64Array) -> float:
-    """Two-sided p of a mean of (J,) values from 0; McNemar's test if values are -1, 0 or 1."""
+    """The two-sided p value of a mean of (J,) values (McNemar's test for values -1, 0 and 1)."""
     changed = np.abs(values) > 1e-12
     flips = SignFlips(keys[changed])
     left = values[changed]
@@ -102,22 +102,22 @@ def size_difference(
     other: Mapping[str, float],
     ends: Sequence[tuple[float, float]],
 ) -> Estimate:
-    """How much larger, in size, the first captioner's mean difference between groups is.
+    """How much larger the first captioner's mean difference between groups is in absolute size.
 
-    Each captioner has a difference between groups for each set. Sets that only one captioner has
-    are left out. If the mean differences have the same sign, the second captioner's differences are
-    subtracted from the first's set by set, and p comes from flipped signs; else the sizes are
-    compared in the same way.
+    Each captioner has a difference between groups for each set of pictures. Sets that only one
+    captioner has are left out. If both mean differences have the same sign, the second captioner's
+    difference is subtracted from the first captioner's for each set, and p comes from flipped
+    signs. Otherwise absolute sizes are compared in the same way.
 
     Args:
-        first: set to the first captioner's difference, in [-1, 1].
+        first: by set, the first captioner's difference, in [-1, 1].
         other: the same for the other captioner.
-        ends: both ends of each captioner's interval. These ends widen the interval if fewer than
-            ten sets differ, as Student's interval is then too narrow.
+        ends: both ends of each captioner's interval. They are used to widen the interval if fewer
+            than ten sets differ, as Student's interval is then too narrow.
 
     Returns:
-        The estimate; its p is NaN if fewer than six sets differ, and every number is NaN for fewer
-        than two sets.
+        The estimate. The p value is NaN if fewer than six sets differ. Every number is NaN if there
+        are fewer than two sets.
 
     Example:
         >>> first = {f"set {k}": -0.5 for k in range(8)}

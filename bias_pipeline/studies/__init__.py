@@ -1,1 +1,1 @@
-"""Studies of metrics: their behaviour when the truth is known, power, and sensitivity."""
+"""Studies of metrics: responses to planted bias, power and sensitivity."""

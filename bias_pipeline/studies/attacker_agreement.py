@@ -1,9 +1,10 @@
-"""How much scores and conclusions depend on the attacker and on the metric.
+"""Measures how much scores and conclusions depend on the attacker and on the metric.
 
-DBAC (section 5.3, Tables 5 and 6) has two measures: the coefficient of variation of a captioner's
-scores over encoders, and how much lower this coefficient is for one metric than for another.
-ImageCaptioner2 (section 5.5.2) has two, too: the share of captioners for which only one of two
-classifiers finds amplification (conflict score), and the correlation of the two rankings.
+There are four measures. The first is the coefficient of variation of a captioner's scores over
+encoders. The second says how much lower this coefficient is for one metric than for another (both
+DBAC, section 5.3, Tables 5 and 6). The third is the conflict score, which is the share of
+captioners for which only one of two classifiers finds amplification. The fourth is the correlation
+of the two rankings (both ImageCaptioner2, section 5.5.2).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OVER = ("encoder", "head")  # settings that vary by default
 
 
 class Setting(NamedTuple):
-    """The settings that all variants share; a setting is empty if it varies or is not used."""
+    """The settings that all variants have. A setting is empty if it varies or is not used."""
 
     headline: str  # the number, such as `lic` or `dbac a_to_t`
     attribute: str = ""  # whose groups
@@ -53,7 +54,7 @@ class Setting(NamedTuple):
         return " ".join(filter(None, self))
 
     def rivals(self, other: Setting) -> bool:
-        """Whether ``other`` is another number for the same captions, treated in the same way."""
+        """Whether ``other`` is another number for the same captions under the same settings."""
         ours = (self.attribute, self.dataset, self.masking, self.alignment)
         theirs = (other.attribute, other.dataset, other.masking, other.alignment)
         return self.headline != other.headline and ours == theirs
@@ -61,7 +62,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Variants:
-    """Scores of C captioners under V variants."""
+    """The scores of C captioners in V variants."""
 
     setting: Setting  # what was scored
     captioners: tuple[str, ...]  # C names
@@ -74,7 +75,7 @@ class Variants:
     absent: tuple[str, ...] = ()  # captioners that are left out, since a variant lacks them
 
     def select(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
-        """The scores of some captioners under some variants, in this order."""
+        """The scores of some captioners in some variants, in the given order."""
         lines = [self.captioners.index(name) for name in captioners]
         columns = [self.variants.index(name) for name in variants]
         return replace(
@@ -88,7 +89,7 @@ class Variants:
 
     @classmethod
     def of_table(cls, name: str, table: Mapping[str, Mapping[str, float]]) -> Variants:
-        """Published scores, by captioner and variant; 0 is the no-bias value.
+        """Published scores by captioner and variant, with 0 as the no-bias value.
 
         Example:
             >>> Variants.of_table("x", {"sat": {"a": 1.0, "b": 2.0}}).variants
@@ -108,14 +109,14 @@ class _Cell:
     draws: Draws | None
 
     def resampled_means(self) -> Float64Array:
-        """(B,) the mean over seeds under each resampling."""
+        """(B,): the mean over seeds in each resampling."""
         return np.empty(0) if self.draws is None else self.draws.resampled.mean(axis=1)
 
 
 def variants(
     results: Sequence[Result], draws: Stored, over: Sequence[str], fewest: int = 2
 ) -> list[Variants]:
-    """A table for every headline with at least two variants and ``fewest`` captioners."""
+    """A table of scores for every headline with two variants and ``fewest`` captioners."""
     labelled = with_settings(results)
     further = dict.fromkeys(key for result in labelled for key in result.settings)
     known = list(dict.fromkeys([*KEYS, *further]))
@@ -138,15 +139,15 @@ def variants(
 
 
 def _varies(key: str, over: Sequence[str]) -> bool:
-    """Whether a setting varies, or belongs to a choice that varies.
+    """Whether a setting varies or belongs to a setting that varies.
 
-    If metrics vary, every setting of a metric counts as varying too.
+    If metrics vary, every setting of a metric counts as varying, too.
     """
     return "metric" in over or key in over or key.partition(".")[0] in over
 
 
 def _shared_setting(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:
-    """The settings that all variants share; if metrics vary, their settings vary too.
+    """The settings that all variants share. If metrics vary, the settings of metrics vary too.
 
     A setting that differs between runs is read from every run.
     """
@@ -204,7 +205,7 @@ def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Varia
 
 
 def _resampled_scores(grid: Sequence[Sequence[_Cell]]) -> Float64Array:
-    """(B, C, V) scores under resampling; empty unless all scores were resampled equally often."""
+    """(B, C, V): scores under resampling, empty unless all scores have the same resamplings."""
     drawn = [[cell.resampled_means() for cell in line] for line in grid]
     sizes = {len(numbers) for line in drawn for numbers in line}
     width = len(grid[0]) if grid else 0
@@ -227,10 +228,9 @@ class Sensitivity:
 
     @property
     def one_sided(self) -> bool:
-        """Whether an interval does not include its number.
+        """Whether an interval does not contain its number.
 
-        This happens because noise of images adds to the spread of attackers, so resampled
-        coefficients are higher.
+        Noise from images adds to the spread over attackers, so resampled coefficients are larger.
         """
         return any(
             not interval.low <= interval.value <= interval.high
@@ -240,10 +240,10 @@ class Sensitivity:
 
 
 def coefficient_of_variation(values: Float64Array) -> Float64Array:
-    """Sample standard deviation (ddof 1) over the size of the mean, along the last axis.
+    """The standard deviation (ddof 1) divided by the absolute mean, along the last axis.
 
     The coefficient does not depend on the unit, and grows without bound as the mean approaches 0.
-    The coefficient is NaN for fewer than two values, or for a mean of 0.
+    The coefficient is NaN for fewer than two values or if the mean is 0.
 
     Example:
         >>> coefficient_of_variation(np.array([[1.0, 3.0], [1.0, -1.0]])).round(3).tolist()
@@ -257,17 +257,18 @@ def coefficient_of_variation(values: Float64Array) -> Float64Array:
 
 
 def sensitivity(scores: Variants) -> Sensitivity:
-    """Coefficients of variation over the variants, with percentile intervals over images."""
+    """Coefficients of variation over variants, with percentile intervals over images."""
     each = with_intervals(scores, coefficient_of_variation)
     mean = with_intervals(scores, _mean_of(coefficient_of_variation))
     return Sensitivity(scores, dict(zip(scores.captioners, each, strict=True)), mean[0])
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients lie below another number's coefficients, on average.
+    """How much lower coefficients are than another number's coefficients, as a mean share.
 
-    The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
-    variants with both numbers count. NaN if the other number does not vary.
+    The mean is over the captioners' reductions, as in the last rows of the paper's tables. Only
+    captioners and variants with both numbers count. The result is NaN if the other number does not
+    vary.
 
     Example:
         >>> one = Variants.of_table("one", {"sat": {"a": 1.0, "b": 3.0}})
@@ -304,7 +305,7 @@ def _mean_of(statistic: Statistic) -> Statistic:
 
 
 def with_intervals(scores: Variants, statistic: Statistic) -> list[Interval]:
-    """A statistic of scores, (..., C, V) to (..., K), with percentile intervals."""
+    """A statistic that maps (..., C, V) scores to (..., K), with percentile intervals."""
     values = statistic(scores.values)
     if not len(scores.resampled):
         return [Interval(float(value)) for value in values]
@@ -313,7 +314,7 @@ def with_intervals(scores: Variants, statistic: Statistic) -> list[Interval]:
 
 
 def _interval(value: float, drawn: Float64Array) -> Interval:
-    """A number with its percentile interval; resamples with NaN do not count."""
+    """A number with its percentile interval. Resamples with NaN do not count."""
     there = drawn[~np.isnan(drawn)]
     if not len(there):
         return Interval(float(value))
@@ -322,7 +323,7 @@ def _interval(value: float, drawn: Float64Array) -> Interval:
 
 
 def _side_by_side(one: Variants, two: Variants) -> Variants:
-    """Both numbers of the same captioners; columns of the first number come first."""
+    """Two numbers of the same captioners, the columns of the first before the second."""
     alike = len(one.resampled) == len(two.resampled)
     values = np.hstack([one.values, two.values])
     nothing = np.empty((0, *values.shape))
@@ -337,7 +338,7 @@ def _side_by_side(one: Variants, two: Variants) -> Variants:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of two variants."""
+    """How far two variants agree."""
 
     first: str  # the name of one variant
     second: str  # the name of the other
@@ -352,7 +353,7 @@ class Agreement:
 
 
 def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
-    """(..., C) whether two variants, in scores (..., C, 2), disagree about bias.
+    """(..., C) flags: true where the two variants in (..., C, 2) scores disagree about bias.
 
     Two variants disagree if one score is above the no-bias value and the other is not.
 
@@ -366,7 +367,7 @@ def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
 
 
 def agreements(scores: Variants) -> list[Agreement]:
-    """The agreement of every two variants, with percentile intervals over images."""
+    """How far each two variants agree, with percentile intervals over images."""
     pairs = combinations(range(len(scores.variants)), 2)
     return [_agreement(_of_two(scores, pair)) for pair in pairs]
 
@@ -396,7 +397,7 @@ def _agreement(scores: Variants) -> Agreement:
 
 
 def _numbers(values: Float64Array, neutral: Float64Array) -> Float64Array:
-    """(..., 4) conflict score, Pearson, Spearman, Kendall of (..., C, 2) scores."""
+    """(..., 4): conflict score, Pearson, Spearman and Kendall, from (..., C, 2) scores."""
     share = conflicts(values, neutral).mean(axis=-1)
     if values.shape[-2] < FEWEST_CORRELATED:
         absent = np.full_like(share, np.nan)
@@ -408,13 +409,13 @@ def _numbers(values: Float64Array, neutral: Float64Array) -> Float64Array:
 
 
 def _pearson(values: Float64Array) -> Float64Array:
-    """(...) correlation of the two columns of (..., C, 2) numbers; NaN if a column is constant."""
+    """(...): the correlation of both columns of (..., C, 2) numbers; NaN if one is constant."""
     centred = values - values.mean(axis=-2, keepdims=True)
     return _cosine(centred[..., 0], centred[..., 1])
 
 
 def _kendall(values: Float64Array) -> Float64Array:
-    """(...) tau-b: how often both columns order two captioners alike, corrected for ties."""
+    """(...): tau-b, how often both columns rank two captioners alike, corrected for ties."""
     one, two = np.triu_indices(values.shape[-2], 1)
     signs = np.sign(values[..., one, :] - values[..., two, :])
     return _cosine(signs[..., 0], signs[..., 1])
@@ -471,6 +472,6 @@ def print_sensitivity(result: Sensitivity, what: str, *, fraction: bool = False)
 
 
 def print_agreements(pairs: Sequence[Agreement]) -> None:
-    """Print how far attackers, or metrics, agree."""
+    """Print how far attackers, or metrics, agree with each other."""
     print_table(_agreement_table("", "pair", pairs))
     print_out()

@@ -1,7 +1,7 @@
-"""Shows what metrics detect, by pairs of small corpora.
+"""Shows what metrics detect, with pairs of small corpora.
 
-The two captioners of a pair differ only in one behaviour, so a metric detects this behaviour if its
-headline moves. Every metric's ``info`` claims how the metric responds
+The two captioners of a pair differ only in one behaviour, such as a bias. A metric detects the
+behaviour if its headline changes. The ``info`` of every metric claims how the metric responds
 (:class:`~bias_pipeline.metrics.base.ExpectedResponse`), and tests check each claim.
 """
 
@@ -43,7 +43,7 @@ _HABIT = 0.9  # how often a planted choice follows the group; chance would be on
 
 @dataclass(frozen=True)
 class CaptionStyle:
-    """How captions are written; by default nothing in captions depends on the group."""
+    """How captions are written. By default nothing in captions depends on the group."""
 
     # Choices that follow the group, of `negation` ("a dog", "no dog"), `synonym` ("couch", "sofa"),
     # `order` ("a chair and a book", "a book and a chair"), `word` ("grey", "pink") and `thing` (see
@@ -92,7 +92,7 @@ PLAIN = CaptionStyle()
 
 @dataclass(frozen=True)
 class Behaviour:
-    """A behaviour in which captions differ."""
+    """A behaviour in which two captioners differ."""
 
     title: str  # in words
     planted: CaptionStyle  # how the captioner writes
@@ -108,13 +108,13 @@ class Behaviour:
 
 
 def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = N_IMAGES) -> Corpus:
-    """A corpus of images with one person each, half of whom are women.
+    """A corpus of images with one person each. Half of the persons are women.
 
     Two in three women and one in three men are under an umbrella. There are also :data:`N_UNSURE`
     images of people whose group annotators could not see.
 
-    All speakers use the same random numbers, so two speakers that differ in one behaviour differ in
-    nothing else.
+    The captioner and annotators use the same random numbers. So two captioners that differ in one
+    behaviour differ in nothing else.
     """
     records = []
     draws = np.random.default_rng(0).random((n_images + N_UNSURE, 1 + N_HUMAN, len(_CHOICES)))
@@ -144,11 +144,11 @@ def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str,
 
 
 def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
-    """Whether a headline ``moves``, ``stays``, or is ``absent`` under planted bias.
+    """Whether a headline ``moves``, ``stays``, or is ``absent`` if a behaviour is planted.
 
-    A headline moves if neither captioner's interval contains the other captioner's value. A value
-    that no resampling moves is its own interval. Without any interval the result is ``unknown``,
-    which no metric claims.
+    A headline moves if neither captioner's interval contains the other captioner's value. If no
+    resampling changes a value, its interval is the value itself. Without any interval the result is
+    ``unknown``, which no metric claims.
 
     Example:
         >>> nan = math.nan
@@ -166,16 +166,16 @@ def behaviour_verdict(plain: Estimate, planted: Estimate) -> str:
 
 
 def _ends(estimate: Estimate) -> tuple[float, float]:
-    """The interval of a number, or the number itself if no resampling moves it."""
+    """The interval of a number, or the number itself if no resampling changes it."""
     if estimate.image_std == 0 and math.isnan(estimate.ci_low):
         return estimate.value, estimate.value
     return estimate.ci_low, estimate.ci_high
 
 
 def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
-    """The claimed effects of a behaviour (:data:`VERDICTS`) by headline, as ``metric part``.
+    """The effects (:data:`VERDICTS`) that metrics claim for a behaviour, by ``metric part``.
 
-    ``part`` is left out if it is ``score``.
+    The name of the part is left out if it is ``score``.
     """
     responses = {
         f"{info.name} {part}".removesuffix(" score"): behaviour_verdict
@@ -188,7 +188,7 @@ def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
 
 
 def is_tested(info: MetricInfo, name: str) -> bool:
-    """Whether a tested behaviour shows that a metric has a property of the papers' tables."""
+    """Whether a tested behaviour shows that a metric has one of the papers' eight properties."""
     if name == "directional":
         return all(_shows(info, *line) for line in _DIRECTIONAL)
     return any(

@@ -1,11 +1,11 @@
-"""Measures whether scores move when pictures change in places that show nobody's group.
+"""Measures whether scores change when only parts of pictures change that show nobody's group.
 
-A captioner describes pictures as they are, with the background slightly blurred, and with one
-object in ten hidden. A number is steady if, after both changes, it lies within its interval for
-unchanged pictures. Otherwise it depends on features on which it should not depend.
+A captioner describes the pictures three times: unchanged, with the background slightly blurred, and
+with one object in ten hidden. A number is steady if after each change it lies within its interval
+for unchanged pictures. Otherwise the number depends on features that should not matter.
 
-``features.csv`` has the measurements of ``python -m experiments.feature_sensitivity.study``, which
-the metrics' cards show.
+The command ``python -m experiments.feature_sensitivity.study`` measured the shifts in
+``features.csv``, which the cards of metrics show.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TITLES = {"background": "background blurred", "objects": "one object in ten hidd
 
 @dataclass(frozen=True)
 class Shift:
-    """One number under one change of the pictures."""
+    """How one number changes under one change of the pictures."""
 
     metric: str  # its name
     metric_version: int  # its version
@@ -50,12 +50,12 @@ class Shift:
 
     @property
     def is_within(self) -> bool:
-        """Whether the number for changed pictures lies in the interval for pictures as they are."""
+        """Whether the number for changed pictures lies in the interval for unchanged pictures."""
         return self.ci_low <= self.score + self.shift <= self.ci_high
 
 
 def shifts(results: Sequence[Result]) -> list[Shift]:
-    """The shifts of every number on which conclusions rest."""
+    """The shift of every number on which conclusions rest."""
     by_captioner: dict[str, dict[tuple[str, str, str], Result]] = {}
     for result in results:
         row = result.rows[0]
@@ -71,7 +71,7 @@ def shifts(results: Sequence[Result]) -> list[Shift]:
 
 
 def _shift(whole: Result, changed: Result | None, part: str, change: str) -> Iterable[Shift]:
-    """The shift of one number; empty if either number is absent or has no interval."""
+    """The shift of one number, or nothing if a number is absent or has no interval."""
     if changed is None or part not in changed.draws:
         return
     (row,) = (row for row in whole.rows if row.part == part)
@@ -97,7 +97,7 @@ def _shift(whole: Result, changed: Result | None, part: str, change: str) -> Ite
 
 
 def shifts_of(metric: str, part: str) -> list[list[Shift]]:
-    """The measured shifts of a number, with a list for each alignment."""
+    """The measured shifts of a number, in one list for each alignment."""
     lines = [line for line in measured_shifts() if (line.metric, line.part) == (metric, part)]
     return [
         [line for line in lines if line.alignment == alignment]
@@ -117,7 +117,7 @@ def measured_shifts() -> Sequence[Shift]:
 
 
 def print_shifts(lines: Sequence[Shift]) -> None:
-    """Print each number with its shifts; fractions are in per cent."""
+    """Print each number with its shifts. Fractions are in per cent."""
     rows: list[list[Cell]] = []
     several = len({line.attribute for line in lines}) > 1
     for (metric, attribute, alignment, part), both in groupby(

@@ -1,4 +1,4 @@
-"""A card for every metric, and the list of behaviours that move each metric."""
+"""Makes a card for every metric, and the list of behaviours that change each metric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bias_pipeline.io import plugins
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.catalogue import infos, metric_class, metric_names
-from bias_pipeline.report.power import usability
+from bias_pipeline.report.power import MATCHED, NO, ONLY_YES, YES, usability
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Table
 from bias_pipeline.studies.behaviour import BEHAVIOURS, VERDICTS, is_tested, verdicts
@@ -34,7 +34,7 @@ PROPERTIES = {
 
 
 def print_metrics() -> None:
-    """Print every metric with the eight properties of the papers' tables, and what each detects."""
+    """Print every metric, the eight properties by which papers compare metrics, and its effects."""
     known = list(infos().values())
     header = ["metric", "title", "range", "no bias", *PROPERTIES, "reference"]
     lines = [_metric_line(info) for info in known]
@@ -71,25 +71,28 @@ def _metric_line(info: MetricInfo) -> list[str]:
 INTRODUCTION = """\
 # Metric cards
 
-Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) has the
-questions. `python -m bias_pipeline metrics` lists what each metric detects.
+Written by `python -m bias_pipeline metrics --cards`. [Which metric](which_metric.md) helps to
+choose. `python -m bias_pipeline metrics` lists what each metric detects.
 
-* **range**: where the unit is a fraction, files have fractions and screens per cent. The last
-  number is the value of a model without bias.
-* **conclusions**: whether `audit` concludes anything from a headline if the captioner writes
-  differently from annotators, as published captioners do. *only a yes*: no bias found does not mean
-  that there is none. *no*: it changes with style, or decides nothing. `audit --notes` says which.
-* **background**: whether a headline stays within its interval if the background of pictures is
-  slightly blurred, or one object in ten is hidden
+* **range**: the lowest and highest score, a fraction unless the card names a unit. Screens print
+  fractions in per cent, but files do not. No bias gives 0 unless the card has another number.
+* **needs**: what else a metric needs besides the captioner's captions.
+* **conclusions**: whether `audit` draws conclusions from a number even if the captioner's style
+  differs from the annotators' style. *Only a yes*: `audit` can find bias, but cannot exclude it.
+  *None*: the number changes with style, or answers no question.
+* **steady** (else **unsteady**): the number stays within its interval when the background of
+  pictures is slightly blurred, or when one object in ten is hidden
   ([study](../experiments/feature_sensitivity/README.md)).
 """
 
+# What a number allows, by the answer of `usability`.
+ALLOWS = {YES: "any", NO: "none", ONLY_YES: ONLY_YES, MATCHED: f"conclusions {MATCHED}"}
 _SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)
 _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 
 
 def cards() -> str:
-    """Every metric's card, as the Markdown page ``docs/metrics.md``."""
+    """The cards of all metrics, as the Markdown page ``docs/metrics.md``."""
     return "\n".join([INTRODUCTION, *map(card, metric_names())])
 
 
@@ -103,35 +106,42 @@ def card(name: str) -> str:
     metric = metric_class(name)
     info = metric.info
     low, high = info.range
-    unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
-    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
-    alone = "model captions" if info.without else "model captions alone"
-    absent = (
-        f"`{'`, `'.join({*info.says} - {part})}` also needs {need}"
-        for need, part in info.without.items()
+    unit = {"fraction": "", "nat": ", in nats", "CIDEr-D": ", in CIDEr-D"}.get(
+        info.unit, f", a {info.unit}"
     )
-    matched = {"matched": " under `alignment=matched`"}
-    texts = [
-        f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
-        f"{'steady' if is_steady(lines) else 'not steady'}"
-        for answer in usability(info)
-        for lines in shifts_of(info.name, answer.part)
+    bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
+    some = [
+        f"{need} for `{'`, `'.join({*info.says} - {part})}`" for need, part in info.without.items()
     ]
+    matched = {"matched": " under `alignment=matched`"}
+    shifts: dict[bool, list[str]] = {True: [], False: []}
+    for answer in usability(info):
+        for measured in shifts_of(info.name, answer.part):
+            where = matched.get(measured[0].alignment, "")
+            shifts[is_steady(measured)].append(f"`{answer.part}`{where}")
     facts = {
-        "score": info.direction,
-        "range": f"{bounds}, {unit}; {info.neutral:g} without bias",
-        "needs": "; ".join([", ".join(info.needs) or alone, *absent]),
-        "conclusions": "; ".join(f"`{answer.part}`: {answer.answer}" for answer in usability(info)),
-        "background": "; ".join(texts),
-        "source": info.reference,
+        "score": _sentences(info.direction),
+        "range": f"{bounds}{unit}" + (f". No bias gives {info.neutral:g}" if info.neutral else ""),
+        "needs": ", ".join([*info.needs, *some]),
+        "conclusions": ". ".join(
+            f"`{answer.part}` allows {ALLOWS[answer.answer]}" for answer in usability(info)
+        ),
+        "steady": ", ".join(shifts[True]),
+        "unsteady": ", ".join(shifts[False]),
+        "source": _sentences(info.reference),
     }
     facts = {key: text for key, text in facts.items() if text}
     lines = "".join(f"* **{key}**: {text}.\n" for key, text in facts.items())
     return f"## `{name}`: {info.title}\n\n{prose_of(metric)}\n\n{lines}"
 
 
+def _sentences(text: str) -> str:
+    first, *others = text.split("; ")
+    return ". ".join([first, *(clause[:1].upper() + clause[1:] for clause in others)])
+
+
 def prose_of(documented: Any) -> str:
-    """The prose of a docstring as Markdown; its arguments and examples are left out.
+    """The prose of a docstring as Markdown, without arguments and examples.
 
     Example:
         >>> prose_of(card)

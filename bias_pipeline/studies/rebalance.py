@@ -1,13 +1,13 @@
-"""Weights of training images that make a captioner pair groups and objects as annotators do.
+"""Computes weights of training images under which groups and objects are paired as by annotators.
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
-of two groups: q_M(o) for the captioner, q_H(o) for annotators. The captioner names an object and a
-group together too often if two intervals lie above 0: the interval of the object's increase in
-skew, and the interval of the mean over objects. Captions of a group g that name such an object are
-drawn r(g, o) = q_H(g | o) / q_M(g | o) times as often, where r is kept between 1/5 and 5. A
-caption's factor is the mean of r over such objects in the caption, and 1 without such an object. An
-image's weight is the mean of its captions' factors, divided by the mean over its group's images.
-Every group thus keeps its share, and images of no group have weight 1.
+of two groups: q_M(o) for the captioner, q_H(o) for annotators. The captioner pairs an object with a
+group too often if two intervals lie above 0: the interval of the object's increase in skew, and the
+interval of the mean increase over objects. Captions of a group g that name one of these objects are
+drawn r(g, o) = q_H(g | o) / q_M(g | o) times as often. r is kept between 1/5 and 5. The factor of a
+caption is the mean of r over these objects in the caption, or 1 if the caption names none. The
+weight of an image is the mean factor of its captions, divided by the mean over all images of its
+group. So every group keeps its share of the images. Images without a group have weight 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST = 5.0  # the largest factor; our choice, so that rare pairs do not dominat
 
 @dataclass(frozen=True)
 class TooOften:
-    """An object that a captioner names together with one of two groups more than annotators do.
+    """An object that a captioner names with one of two groups more often than annotators do.
 
     Example:
         >>> TooOften("skateboard", model=0.9, human=0.75).factors.round(2).tolist()
@@ -44,7 +44,7 @@ class TooOften:
 
     @property
     def factors(self) -> Float64Array:
-        """(2,) how many times as often captions of each group with the object are drawn."""
+        """(2,): for each group, how many times as often captions with the object are drawn."""
         people = np.array([self.human, 1 - self.human])
         captioner = np.array([self.model, 1 - self.model])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -54,10 +54,10 @@ class TooOften:
 
 
 def too_often(result: Result) -> list[TooOften]:
-    """The objects of a run whose skew exceeds the annotators' skew, with an interval above 0.
+    """The objects of a run whose skew exceeds annotators' skew by an interval above 0.
 
-    Some objects of a fair captioner have such an interval by chance. So the interval of the mean
-    over all objects must lie above 0, too.
+    Even for a fair captioner, some objects have an interval above 0 by chance. So the interval of
+    the mean over all objects must also lie above 0.
     """
     if result.rows[0].metric != METRIC:
         raise UsageError(
@@ -92,7 +92,10 @@ def too_often(result: Result) -> list[TooOften]:
 
 
 def groups_of(result: Result) -> tuple[str, str]:
-    """The two groups of a run of ``cooccurrence``; shares are shares of the first group."""
+    """The two groups of a run of the metric ``cooccurrence``.
+
+    Shares are shares of the first group.
+    """
     groups = list(mapping_in(result.facts.config, "attribute").get("groups", ()))
     if len(groups) != 2:
         raise UsageError(
@@ -112,7 +115,7 @@ def image_weights(
     groups: Sequence[str],
     objects: Sequence[TooOften],
 ) -> Float64Array:
-    """(N,) the weight of each image of the data to which a captioner is fitted."""
+    """(N,): the weight of each image from which a captioner learns."""
     for item in objects:
         if item.name not in vocabulary.tasks:
             hint = did_you_mean(item.name, vocabulary.tasks)
@@ -147,7 +150,7 @@ def image_weights(
 
 
 def effective_share(weights: Float64Array) -> float:
-    """The share of images that would tell as much with equal weights: (sum w)^2 / (N sum w^2).
+    """The share of images that would be as informative with equal weights: (sum w)^2 / (N sum w^2).
 
     Example:
         >>> effective_share(np.array([1.0, 1.0])), effective_share(np.array([1.0, 0.0]))

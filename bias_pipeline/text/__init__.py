@@ -1,6 +1,5 @@
-"""Transforms of captions: tokenise, mask, align. Each is a pure ``Corpus -> Corpus``.
+"""Transforms tokenise, mask or align captions. Each is a pure function ``Corpus -> Corpus``.
 
-Special tokens that a transform puts into a caption ("<gender>", "<unk>") are written in angle
-brackets. The tokenizer splits brackets off ordinary text, so none can come from a caption by
-accident.
+Transforms put special tokens ("<gender>", "<unk>") in angle brackets into captions. The tokenizer
+separates brackets from the text of a caption, so no text can become a special token by accident.
 """

@@ -1,7 +1,7 @@
-"""Alignment: limits human captions to a vocabulary, so that rare words reveal nothing.
+"""Alignment limits human captions to a vocabulary, so that rare words reveal nothing.
 
-Annotators use far more words than captioners. So LIC replaces human words that the captioner does
-not use (Hirota et al. 2022, section 4.1; RELIC appendix C has the other rule).
+Annotators use far more words than captioners. So LIC replaces the words of annotators that the
+captioner does not use (Hirota et al. 2022, section 4.1). RELIC has another rule (appendix C).
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ Vocabulary = Literal["captions", "published"]
 
 
 class VocabularyAlignment(TextTransform):
-    """Replace every word outside a vocabulary, except special tokens.
+    """Replaces every word outside a vocabulary, except special tokens.
 
     Args:
-        vocabulary: ``captions``: the words of all of the captioner's captions as they reach this
-            transform (masked, if masking comes first), also of images that are not scored, so
-            captions of unsure images can move human scores. The vocabulary is the same for every
-            attribute (DBAC section 4.2; the published LIC lists serve gender, race and age alike).
-            ``published``: the list that came with the captioner. The published LIC lists
-            were made after masking gender, so they contain no gender words: with these lists,
-            unmasked gender words (race, age) disappear from the human side only. The default avoids
-            that.
-        replacement: the tokens put in place of an unknown word. The published LSTM protocol ends
-            up with three: ``["<", "unk", ">"]``.
-        sides: which captions are aligned; with ``captions`` aligning ``model`` changes nothing.
-        keep: words that stay although they are in no vocabulary. LIC never aligns a masked word,
+        vocabulary: ``captions``: the words of all the captioner's captions, in the form in which
+            they reach this transform (masked, if masking comes first). Captions of images that are
+            not scored also count, so captions of unsure images can change human scores. The
+            vocabulary is the same for every attribute (DBAC section 4.2; published LIC lists are
+            also used for gender, race and age). ``published``: the list that came with the
+            captioner. The published LIC lists were made after masking gender, so they contain no
+            gender words. If race or age is audited with these lists, gender words disappear only
+            from human captions. The default avoids this.
+        replacement: the tokens that replace an unknown word. The published LSTM protocol has three:
+            ``["<", "unk", ">"]``.
+        sides: which captions are aligned. If ``vocabulary`` is ``captions``, aligning ``model``
+            changes nothing.
+        keep: words that are kept although they are in no vocabulary. LIC never aligns masked words,
             but its published lists contain only the mask token of gender.
     """
 
@@ -52,7 +53,7 @@ class VocabularyAlignment(TextTransform):
         self.keep = frozenset(keep)
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of one side, aligned."""
+        """The captions of one side after alignment."""
         unknown = frozenset(self.unknown_words(corpus, side))
         return corpus.side(side).rewrite(
             lambda word: self.replacement if word in unknown else (word,)
@@ -67,7 +68,7 @@ class VocabularyAlignment(TextTransform):
 
     @abstractmethod
     def known_words(self, corpus: Corpus) -> frozenset[str]:
-        """The words that stay."""
+        """The words that are kept."""
 
     def captioner_words(self, corpus: Corpus) -> frozenset[str]:
         """The captioner's vocabulary.
@@ -86,7 +87,7 @@ class VocabularyAlignment(TextTransform):
 
 
 class ConstantAlignment(VocabularyAlignment):
-    """``alignment=constant``: keep the words that the captioner uses (LIC)."""
+    """``alignment=constant`` keeps only words that the captioner uses (LIC)."""
 
     def known_words(self, corpus: Corpus) -> frozenset[str]:
         """The captioner's vocabulary."""
@@ -94,10 +95,10 @@ class ConstantAlignment(VocabularyAlignment):
 
 
 class TopNAlignment(VocabularyAlignment):
-    """``alignment=top_n``: keep the n most common human words (RELIC, appendix C).
+    """``alignment=top_n`` keeps the n most common human words (RELIC, appendix C).
 
-    n is the size of the captioner's vocabulary. Special tokens do not count. Ties are broken by
-    the alphabet.
+    Here n is the size of the captioner's vocabulary, without special tokens. Among equally common
+    words, the first in the alphabet are kept.
     """
 
     def known_words(self, corpus: Corpus) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Annotators' captions at the captioner's length; their scores show what style alone can cause."""
+"""Makes annotators' captions as long as the captioner's, to show which scores style can cause."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LEAST_IMAGES = 0.5  # share of the compared images that must have enough annotat
 
 @dataclass(frozen=True)
 class AlikeAnnotators:
-    """Annotators, cut to the captioner's length, who take the captioner's place in turn.
+    """Annotators who replace the captioner one by one, with captions of the same lengths.
 
     Attributes:
-        corpus: captions before alignment, human captions of each image in a drawn order.
-        images: (N,) flags of the images that have enough annotators.
-        n_joined: how many annotators' captions make one of the captioner's length.
-        wanted: (N,) how many words each of the captioner's captions has.
-        seed: of the draws.
+        corpus: captions before alignment, where human captions of each image are in random order.
+        images: (N,) flags: true for images that have enough annotators.
+        n_joined: how many captions of annotators are joined to reach the captioner's length.
+        wanted: (N,) the number of words in each of the captioner's captions.
+        seed: the seed of random draws.
     """
 
     corpus: Corpus
@@ -36,10 +36,10 @@ class AlikeAnnotators:
     seed: int
 
     def turn(self, number: int) -> Corpus:
-        """A corpus with an annotator as the captioner.
+        """A corpus in which an annotator replaces the captioner.
 
-        The first human caption of each image is by the annotator to compare with; captions that
-        were joined for the captioner come last.
+        The first human caption of each image is by the annotator with whom the captioner is
+        compared. The captions that were joined for the captioner come last.
         """
         human = self.corpus.human
         people = human.take(self.images[human.image_rows])
@@ -59,7 +59,7 @@ class AlikeAnnotators:
         )
 
     def _largest(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths, given to joined captions by rank; ties are drawn."""
+        """(M,): the captioner's lengths, assigned to joined captions by rank; ties are random."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -70,11 +70,11 @@ class AlikeAnnotators:
 def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     """Annotators whose captions are as long as the captioner's captions.
 
-    The annotators of an image are put into an order drawn by its id. For each image, captions are
-    joined until they reach the captioner's number of words. The captioner's lengths are then given
-    out by rank, the longest to the longest joined caption. Each joined caption is cut to its
-    length. So neither labels nor the captioner's choice of images for long captions make a
-    difference.
+    The annotators of an image are put into a random order, drawn by the image id. For each image,
+    captions are joined until they have as many words as the captioner's caption. The captioner's
+    lengths are then assigned by rank: the longest joined caption gets the longest length. Each
+    joined caption is cut to its length. So neither labels nor the images for which the captioner
+    writes long captions can change scores.
     """
     images = comparable(corpus)
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
@@ -103,13 +103,13 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
 
 
 def word_counts(captions: Captions) -> IntArray:
-    """(N,) how many words each caption has, without punctuation."""
+    """(N,): the number of words of each caption, without punctuation."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     return np.bincount(owner[_is_word(captions)], minlength=len(captions))
 
 
 def joined_captions(captions: Captions) -> Captions:
-    """One caption an image: all of its captions, one after the other.
+    """One caption per image, which joins all captions of the image.
 
     Example:
         >>> joined_captions(Captions.from_texts(["a dog", "it runs", "a cat"], [0, 0, 1])).text(0)
@@ -121,9 +121,9 @@ def joined_captions(captions: Captions) -> Captions:
 
 
 def cut_captions(captions: Captions, most: IntArray) -> Captions:
-    """Captions that end with their last allowed word.
+    """Captions that are cut after their last allowed word.
 
-    ``most`` (N,) is how many words each caption may have; punctuation is no word.
+    ``most`` (N,) is the largest number of words of each caption. Punctuation does not count.
 
     Example:
         >>> cut_captions(Captions.from_texts(["a dog , and more"]), np.array([2])).text(0)
@@ -138,13 +138,13 @@ def cut_captions(captions: Captions, most: IntArray) -> Captions:
 
 
 def _is_word(captions: Captions) -> BoolArray:
-    """(T,) whether each token has a letter or digit."""
+    """(T,) flags: true for tokens with a letter or digit."""
     words = np.array([any(map(str.isalnum, word)) for word in captions.types], bool)
     return words[captions.tokens]
 
 
 def _draw(corpus: Corpus, seed: int) -> Captions:
-    """The human captions; an image's id decides the order of its captions."""
+    """The human captions in a random order that is drawn by image ids."""
     human = corpus.human
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
     drawn = random_words("annotator alike", seed, keys, part)

@@ -1,4 +1,4 @@
-"""The article of an English noun phrase."""
+"""Chooses "a" or "an" for English noun phrases."""
 
 _CONSONANT_SOUND = ("uni", "use", "euro", "one")  # "a uniform", though it is written with a vowel
 

@@ -1,7 +1,7 @@
-"""Whether captions are in the language of an attribute's word lists.
+"""Finds out whether captions are in the language of an attribute's word lists.
 
-Captions fit lists in English if they are English. Captions fit lists in another language, unless
-captions are English, are in another script, or have more usual words of a third language.
+Captions fit English lists if they are in English. Captions fit lists in another language unless
+they are in English, are in another script, or have more common words of a third language.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ _SHARED = frozenset(
 
 
 def english(captions: Captions) -> BoolArray:
-    """(C,) whether each caption is in English.
+    """(C,) flags: true for captions in English.
 
-    A caption is in English if a tenth of its words are usual English words, or if most of its words
-    are short words that several languages share. Short captions often have no usual word, so all
-    captions of fewer than five words are also judged together.
+    A caption is in English if a tenth of its words are common English words, or if most of its
+    words are short words that several languages share. Short captions often have no common word. So
+    all captions of fewer than five words are also judged together.
 
     Example:
         >>> texts = ["a man on a bench", "een man op een bank", "tennis, bowl, umbrella"]
@@ -94,7 +94,7 @@ def english(captions: Captions) -> BoolArray:
 
 @each_caption
 def _find_english(captions: Captions) -> tuple[BoolArray, BoolArray, Counter[str]]:
-    """(C,) captions that are English by themselves; (C,) short captions, with their words."""
+    """Flags (C,) of captions that are English on their own, and of short captions; also words."""
     words = lowered_words(captions)
     usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
     lengths = words.lengths
@@ -104,7 +104,7 @@ def _find_english(captions: Captions) -> tuple[BoolArray, BoolArray, Counter[str
 
 
 def in_language(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions may be in a language; for English, whether they are in English.
+    """(C,) flags: true for captions that may be in a language. English captions must be English.
 
     Example:
         >>> texts = ["un homme sur un banc", "ein Mann auf einer Bank", "Mann, Hund, Gras"]
@@ -119,7 +119,7 @@ def in_language(captions: Captions, language: str) -> BoolArray:
 
 @each_caption
 def _of_others(captions: Captions, language: str) -> BoolArray:
-    """(C,) whether captions are in another language than ``language`` (not English)."""
+    """(C,) flags: true for captions in another language than ``language``, which is not English."""
     of_lists = _having(captions, partial(has_usual_word, language=language))
     others = [
         _having(captions, partial(has_usual_word, language=code))
@@ -136,16 +136,15 @@ def _of_others(captions: Captions, language: str) -> BoolArray:
 
 
 def _having(captions: Captions, rule: Callable[[str], bool]) -> IntArray:
-    """(C,) how many words of each caption satisfy a rule."""
-    known = np.fromiter(map(rule, captions.types), bool, len(captions.types))
-    return np.diff(np.concatenate([[0], np.cumsum(known[captions.tokens])])[captions.starts])
+    """(C,): the number of words in each caption that satisfy a rule."""
+    return captions.totals(np.fromiter(map(rule, captions.types), bool, len(captions.types)))
 
 
 def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:
-    """For each side, the share of captions in the language of an attribute's lists, in [0, 1].
+    """For each side, the share of captions in the language of the attribute's lists.
 
-    NaN without captions. Captions that seem foreign still fit the lists if they name the groups of
-    their images.
+    The share is NaN without captions. Captions that seem to be in another language still count if
+    they name the groups of their images.
     """
     return {side: _share(corpus.side(side), corpus, attribute) for side in SIDES}
 
@@ -170,7 +169,7 @@ def _names_groups(
 
 
 def untestable(shares: Mapping[Side, float], language: str) -> str:
-    """Why no number that needs word lists is tested; empty if tests are possible.
+    """The reason why numbers that need word lists are not tested; empty if they can be tested.
 
     Example:
         >>> untestable({"model": 0.02, "human": 1.0}, "en")
@@ -199,7 +198,9 @@ _LEFT_OUT = (
 
 
 def unchecked_reason(attribute: Attribute) -> str:
-    """Why lists that are not English give no answer; empty if they may give an answer.
+    """The reason why lists that are not English give no answer.
+
+    The reason is empty if lists may give an answer.
 
     Masked captions may leak a group through words that nobody listed.
 
@@ -225,7 +226,7 @@ def unchecked_reason(attribute: Attribute) -> str:
 
 
 def notes_on_lists(attribute: Attribute) -> list[str]:
-    """What lists in a language other than English leave out, and why they give no answer."""
+    """Notes on what lists in other languages than English leave out, and why no answer is given."""
     if attribute.language == ENGLISH:
         return []
     reason = unchecked_reason(attribute)
@@ -234,7 +235,7 @@ def notes_on_lists(attribute: Attribute) -> list[str]:
 
 
 def check_sentence(check: ListCheck) -> str:
-    """The result of a check as a sentence, in per cent."""
+    """A sentence on the result of a list check, in per cent."""
     leak, wrong = (
         f"{one['lists']:.1%} (English {one['english']:.1%}, difference "
         f"[{100 * one['low']:.1f}, {100 * one['high']:.1f}])"
@@ -267,7 +268,7 @@ def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[s
 
 
 def _shares_below(limit: float, shares: Mapping[Side, float]) -> str:
-    """The sides with a share below the limit, in words; no share is rounded up to the limit."""
+    """A phrase on the sides whose share is below the limit. No share is rounded up to the limit."""
     return " and ".join(
         f"{min(round(100 * share), round(100 * limit) - 1)}% of {_WHOSE[side]} captions"
         for side, share in shares.items()

@@ -1,6 +1,6 @@
-"""How captions are written: their length, their vocabulary, and the share that names no group.
+"""Measures the length of captions, their vocabulary, and the share that names no group.
 
-All three change scores even without bias.
+All three numbers change scores, even without bias.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bias_pipeline.text.mentions import lowered_words, neutral_rate
 
 @dataclass(frozen=True)
 class CaptionStatistics:
-    """Length, vocabulary and share without a group of one side; NaN without captions."""
+    """For one side: caption length, vocabulary, and share without a group. NaN without captions."""
 
     words: float  # mean number of words a caption
     # Perplexity of single words: how many equally frequent words would be as hard to predict. It is
@@ -29,10 +29,10 @@ class CaptionStatistics:
 
 
 def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistics]:
-    """The statistics of both sides, by side.
+    """The statistics of each side's captions.
 
-    The annotators' words come from the first caption of each image, so that both sides have equally
-    many captions; a vocabulary grows with the number of captions.
+    The annotators' words come from the first caption of each image. So both sides have the same
+    number of captions, which matters because a vocabulary grows with it.
     """
     by_side = {}
     for side, (words, vocabulary) in corpus.read(_measure).items():
@@ -43,14 +43,14 @@ def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistic
 
 
 def captioned_share(corpus: Corpus, images: BoolArray) -> float:
-    """Share of the given images, (N,) flags, that have a model caption; NaN without images."""
+    """Among flagged ``images`` (N,), the share with a model caption; NaN without images."""
     described = np.zeros(len(corpus), bool)
     described[corpus.model.image_rows] = True
     return float(described[images].mean()) if images.any() else float("nan")
 
 
 def _measure(corpus: Corpus) -> dict[str, tuple[float, float]]:
-    """Mean words and vocabulary by side, computed once per corpus."""
+    """For each side, the mean number of words and the vocabulary; computed once per corpus."""
     first = corpus.human.position(0)
     described = np.isin(first.image_rows, corpus.model.image_rows)
     people = first.take(described) if described.any() and not described.all() else first
@@ -58,7 +58,7 @@ def _measure(corpus: Corpus) -> dict[str, tuple[float, float]]:
 
 
 def _words_of(captions: Captions) -> tuple[float, float]:
-    """Words a caption and effective vocabulary.
+    """The number of words per caption, and the effective vocabulary.
 
     Example:
         >>> _words_of(Captions.from_texts(["a dog", "two cats"]))

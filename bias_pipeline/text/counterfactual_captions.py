@@ -18,10 +18,11 @@ from bias_pipeline.text.mentions import Listed, listed_words
 def captions_naming(
     captions: Captions, attribute: Attribute, group: str, terms: Mapping[str, str]
 ) -> Captions:
-    """Captions in which every word that names another group is replaced by a word of this group.
+    """Replace every word that names another group by a word of ``group``.
 
-    Words count as in metrics, in their context ("a black dog" names no group). All captions become
-    lower-case words without punctuation, so captions of annotators and models have the same form.
+    As in metrics, the context of a word counts ("a black dog" names no group). All captions become
+    lower-case words without punctuation, so that captions of annotators and models have the same
+    form.
 
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
@@ -56,7 +57,7 @@ def term_of(group: str, attribute: Attribute, terms: Mapping[str, str]) -> str:
 def captions_naming_nobody(
     captions: Captions, attribute: Attribute, word: str, words: Mapping[str, str]
 ) -> Captions:
-    """Captions in which every word that names a group is replaced by a neutral word.
+    """Replace every word that names a group by a neutral word.
 
     The captions have the form that :func:`captions_naming` gives.
 
@@ -84,7 +85,7 @@ def _naming(attribute: Attribute) -> Naming:
 def _replace_words(
     listed: Listed, chosen: BoolArray, partner: Mapping[str, str], term: str
 ) -> Captions:
-    """Captions with partners in place of the ``chosen`` (P,) words; without a partner, ``term``."""
+    """Replace the ``chosen`` (P,) words by their partners, or by ``term`` without a partner."""
     words, places = listed.captions, listed.places[chosen]
     types = {word: number for number, word in enumerate(words.types)}
     new = np.arange(len(words.types))
@@ -97,11 +98,11 @@ def _replace_words(
 
 
 def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
-    """Map words of other groups to words of one group, if the attribute's lists are equally long.
+    """Map words of other groups to words of ``group``, if the groups' lists are equally long.
 
-    The i-th words are counterparts. A word listed several times has several counterparts; the
-    counterpart listed most often is used, or the first
-    of several that are listed equally often, so "her" becomes "his" and not "him".
+    The i-th words of two lists are counterparts. A word that occurs several times in a list has
+    several counterparts. The most frequent counterpart is used, or the first of several that are
+    equally frequent. So "her" becomes "his" and not "him".
 
     Example:
         >>> words = {"male": ["he", "him", "his", "his"], "female": ["she", "her", "her", "hers"]}
@@ -124,5 +125,5 @@ def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
 
 
 def _plain_text(word: str) -> str:
-    """A word in the form that it has in captions without punctuation."""
+    """A word as it is written in captions without punctuation."""
     return word.replace("-", " ")

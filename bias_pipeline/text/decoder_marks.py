@@ -1,7 +1,8 @@
-"""Marks of decoders, templates of chats and sub-words: parts of captions that are no words.
+"""Removes decoder marks, chat templates and sub-word marks, which are no words of captions.
 
-Sub-words are joined by the marks of fairseq (``wo@@ man``), BERT (``wo ##man``), SentencePiece
-(``▁a ▁wo man``), GPT-2 (``Ġa Ġwo man``), CLIP (``wo man</w>``) and OpenNMT (``wo ￭man``).
+Sub-words are joined to words by the marks of fairseq (``wo@@ man``), BERT (``wo ##man``),
+SentencePiece (``▁a ▁wo man``), GPT-2 (``Ġa Ġwo man``), CLIP (``wo man</w>``) and OpenNMT (``wo
+￭man``).
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ _SYSTEM = re.compile(r"(?i)\W*(?:<s>\s*)?(?:a chat between|you are|below is|the 
 
 
 def without_marks(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text that has decoder marks or template tags to the text without these.
+    """Map each text that has decoder marks or template tags to the text without marks and tags.
 
-    Only the first answer of a chat stays. A text of nothing but tags becomes ``no caption``.
+    Only the first answer of a chat is kept. A text that contains only tags becomes ``no caption``.
 
     Example:
         >>> texts = ["<s> a man</s><pad>", "USER: Who? ASSISTANT: a dog", "</Img>", "a <unk>"]
@@ -84,7 +85,7 @@ def _content(text: str) -> str:
 
 
 def _answer_of_chat(text: str) -> str:
-    """The model's first turn of a chat, or the text before another speaker's first turn."""
+    """The model's first answer in a chat, or the text before another speaker's first turn."""
     text = _FINAL.split(text)[-1]
     first = _first_turn(text)
     begun = _ANSWERS.search(text)
@@ -109,7 +110,7 @@ def _has_words(text: str) -> bool:
 
 
 def written_on(texts: Sequence[str]) -> list[str]:
-    """Texts that have words behind the mark that ends a caption, but no further caption.
+    """Texts with further words after the mark that ends a caption, but without another caption.
 
     Example:
         >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])
@@ -125,7 +126,7 @@ def _writes_on(text: str) -> bool:
 
 
 class UncertainTextError(DataError):
-    """A text with marks that can be read in two ways.
+    """The error that is raised for a text whose marks can be read in two ways.
 
     Attributes:
         text: the text.
@@ -141,7 +142,7 @@ class UncertainTextError(DataError):
 
 
 def joined_subwords(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text of sub-words to its words, if over 1 % of the texts have sub-word marks.
+    """Map each text of sub-words to whole words, if over 1 % of the texts have sub-word marks.
 
     Example:
         >>> list(joined_subwords(["a wo@@ man", "a wo ##man", "▁a ▁wo man", "ĠcafÃ©"]).values())
@@ -160,9 +161,9 @@ def _join(texts: Sequence[str], sign: re.Pattern[str]) -> dict[str, str]:
 
 
 def _words(texts: Sequence[str], mark: str, *, at_end: bool = False) -> dict[str, str]:
-    """Words from pieces with marks where words begin or end; unmarked pieces continue a word.
+    """Join pieces to words. A mark shows where a word begins or ends; other pieces continue a word.
 
-    If every text has a single mark, at its beginning or end, the words are whole already.
+    If every text has only one mark, at its beginning or end, the words are already whole.
     """
     pieces = {text: sum(piece != mark for piece in text.split()) for text in texts}
     outside = str.endswith if at_end else str.startswith
@@ -183,7 +184,7 @@ _BYTES = re.compile("[\u00a1-\u00ac\u00ae-\u00ff\u0121-\u0143]{2,}")
 
 
 def _from_bytes(texts: Sequence[str]) -> dict[str, str]:
-    """Texts of GPT-2's pieces, with their bytes beyond ASCII decoded."""
+    """Join pieces of GPT-2, and decode their bytes beyond ASCII."""
     spaced = {text: text.replace("Ċ", "Ġ").replace("ĉ", "Ġ") for text in texts}
     words = _words(list(spaced.values()), "Ġ")
     return {text: _BYTES.sub(_decode, words[blank]) for text, blank in spaced.items()}
@@ -197,7 +198,7 @@ def _decode(run: re.Match[str]) -> str:
 
 
 def _rule_for_mark(sign: str) -> _Subwords:
-    """The rule for a mark that joins the pieces on both sides of the mark."""
+    """The rule for a mark that joins the pieces before and after the mark."""
     return re.compile(sign), partial(_join, sign=re.compile(sign))
 
 

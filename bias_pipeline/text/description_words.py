@@ -1,4 +1,4 @@
-"""Words of captions that describe persons, and words of no concept in the same places."""
+"""Finds words that describe persons, and words without a concept in the same positions."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Marked = tuple[tuple[str, bool], ...]  # a caption's words, and whether each des
 
 @dataclass(frozen=True, eq=False)
 class DescribingWords:
-    """The P words of captions that describe a person."""
+    """The P words in captions that describe a person."""
 
     captions: Captions
     places: IntArray  # (P,) the place of each among the captions' words, ascending
     concepts: IntArray  # (P,) the number of its concept
 
     def of_concept(self, row: int, concept: int) -> Marked:
-        """The words around a concept's first mention in a caption; all mentions are marked."""
+        """The words around the first mention of a concept in a caption. All mentions are marked."""
         first = int(self.captions.starts[row])
         words = self.captions.words(row)
         here = (self.places >= first) & (self.places < first + len(words))
@@ -41,7 +41,7 @@ class DescribingWords:
         return _words_around(words, marked)
 
     def in_caption(self, row: int) -> list[int]:
-        """For each word of a caption, the number of its concept; -1 for a word of no concept."""
+        """For each word of a caption, the index of its concept, or -1 without a concept."""
         first, last = self.captions.starts[row : row + 2].tolist()
         concepts = np.full(last - first, -1, np.int64)
         here = slice(*np.searchsorted(self.places, (first, last)))
@@ -60,7 +60,7 @@ def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords
 
 
 def _words_at(captions: Captions, sentences: Captions) -> IntArray:
-    """(T,) the word of each token of the sentences; for a joined phrase, its last word."""
+    """(T,): the word at each token of the sentences, for a joined phrase the last word."""
     numbers = np.array([len(tokens_of(word)) for word in captions.types], np.int64)
     widths = np.array([len(token.split(" ")) for token in sentences.types], np.int64)
     if not len(sentences.tokens):
@@ -70,7 +70,7 @@ def _words_at(captions: Captions, sentences: Captions) -> IntArray:
 
 
 def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
-    """The words around the first marked word; "…" stands for words that are left out."""
+    """The words around the first marked word, with "…" for words that are left out."""
     place = min(marked, default=0)
     first, last = max(0, place - _ROOM), min(len(words), place + _ROOM + 1)
     shown = [(words[k][:_LONGEST], k in marked) for k in range(first, last)]
@@ -80,13 +80,13 @@ def _words_around(words: Sequence[str], marked: set[int]) -> Marked:
 
 @dataclass(frozen=True)
 class OpenSlot:
-    """A word of no concept in a place where descriptions stand. No score depends on it."""
+    """A word without a concept, in a position for descriptions. No score depends on these words."""
 
     word: str
     rows: IntArray  # the captions with it, ascending
 
     def mark_words(self, words: Sequence[str]) -> Marked:
-        """The words of a caption around the first place of this word, which is marked."""
+        """The words around the first occurrence of this word in a caption, with the word marked."""
         places = [k for k, word in enumerate(words) if self.word in tokens_of(word)]
         return _words_around(words, set(places[:1]))
 
@@ -118,7 +118,7 @@ _UNLIKE = word_set(
 def open_slots(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], fewest: int = 1
 ) -> list[OpenSlot]:
-    """Words of no concept that stand directly before a person, or behind a verb about a person."""
+    """Words without a concept directly before a person, or after a verb about a person."""
     sentences = sentences_of(captions)
     known = table.concept_words | table.frame | table.persons | group_words | _UNLIKE
     candidate = np.array([_may_describe(word, known) for word in sentences.types], bool)
@@ -130,13 +130,13 @@ def open_slots(
 
 
 def _may_describe(word: str, known: frozenset[str]) -> bool:
-    """Whether a word can be an adjective of no concept, by its ending."""
+    """Whether a word can be an adjective without a concept, judged by its ending."""
     plain = word.isalpha() and len(word) > 2 and word not in known
     return plain and not word.endswith(("ing", "ly", "s"))
 
 
 def _in_slot(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
-    """Whether each word stands where adjectives of persons do."""
+    """Whether each word is in a position for adjectives that describe persons."""
     slots = AdjectiveSlots(sentences, places, table)
     heads = slots.nouns | word_set(table.carriers)
     before = slots.is_among(heads, places + 1) & slots.is_before_person() & slots.with_person

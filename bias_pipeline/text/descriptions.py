@@ -1,24 +1,23 @@
-"""Which captions describe a person, and how, by concepts instead of spellings.
+"""Finds how captions describe persons, by concepts instead of spellings.
 
-A concept stands for words that say the same of a person: "handsome" and "pretty" are
-*good-looking*. The words, and the lists that the rules below read, are in ``conf/concepts``. No
-parser is needed.
+A concept combines words with the same meaning: "handsome" and "pretty" are *good-looking*.
+``conf/concepts`` has the words, and the lists for the rules below. No parser is used.
 
 An adjective describes a person if it stands
 
 a. before a noun for a person ("a young tennis player") or for what a person has ("a serious
-   expression"),
-b. behind a verb that links it to a person ("he looks tired"), or behind a comma ("a woman, happy"),
-c. behind "looking", in a sentence with a person,
-d. in a sentence with a person, if only a person can be this ("smiling").
+expression"), b. after a verb that links it to a person ("he looks tired"), or after a comma ("a
+woman, happy"), c. after "looking", in a sentence with a person, d. in a sentence with a person, if
+only a person can be this ("smiling").
 
-A noun for a person that also describes ("girl") counts unless an animal or a thing follows.
+A noun for a person that also describes the person ("girl") counts, unless an animal or a thing
+follows.
 
 e. A noun, verb or adverb for what a person has or does ("hair", "smiles", "skillfully") counts if
-   the nearest possible owner in the sentence is a person.
-f. A sentence whose first person is a bystander, or "another" person, describes nobody.
+the nearest noun that can own it is a person. f. A sentence describes nobody if its first person is
+a bystander, or "another" person.
 
-Nothing counts within three words after a negation.
+No word counts within three words after a negation.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _TOGETHER = 100_000  # captions read at once, which bounds memory
 
 @dataclass(frozen=True, eq=False)
 class ConceptTable(Configurable):
-    """Concepts, their words and classes, and the lists of the rules; see ``conf/concepts``."""
+    """Concepts with their words and classes, and the lists for the rules; see ``conf/concepts``."""
 
     people: Context  # nouns and pronouns for persons, and heads that these only describe
     adjectives: Mapping[str, Mapping[str, Words]]  # class to concept to adjectives
@@ -84,7 +83,6 @@ class ConceptTable(Configurable):
 
     @cached_property
     def class_of(self) -> dict[str, str]:
-        """The class of each concept, by concept."""
         listed = {concept: kind for kind, of in self.adjectives.items() for concept in of}
         return listed | {word: kind for kind, of in self.alone.items() for word in words_of(of)}
 
@@ -95,7 +93,6 @@ class ConceptTable(Configurable):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes, each once."""
         return tuple(dict.fromkeys(self.class_of.values()))
 
     @cached_property
@@ -105,12 +102,12 @@ class ConceptTable(Configurable):
 
     @cached_property
     def noun_concepts(self) -> dict[str, int]:
-        """Numbers of concepts, by noun for a person."""
+        """For each noun for a person, the indices of its concepts."""
         return self._numbers(self.person_nouns.items())
 
     @cached_property
     def carried_concepts(self) -> dict[str, int]:
-        """Numbers of concepts, by word for what a person has or does."""
+        """For each word for what a person has or does, the indices of its concepts."""
         return self._numbers(self.carried.items())
 
     @cached_property
@@ -124,14 +121,15 @@ class ConceptTable(Configurable):
 
     @cached_property
     def frame(self) -> frozenset[str]:
-        """The words around descriptions: persons, pronouns, verbs, words of degree and the like."""
+        """The words around descriptions: nouns for persons, pronouns, verbs, "very" and so on."""
         kinds = (self.carriers, self.linking, self.appearing, self.degree, self.pronouns)
         return self.persons | word_set(kinds)
 
     def about(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that define an attribute and so show nothing about its groups.
+        """The concepts that define an attribute, and so show no bias about its groups.
 
-        These are the attribute's own classes, and concepts with one of its words as adjective.
+        These are the concepts in the attribute's own classes, and concepts whose adjectives include
+        a word of the attribute.
         """
         names = {single.name for single in attribute.singles}
         classes = {kind for kind, name in self.of_attribute.items() if name in names}
@@ -141,7 +139,7 @@ class ConceptTable(Configurable):
         return frozenset(named | {c for c, kind in self.class_of.items() if kind in classes})
 
     def _numbers(self, lists: Iterable[tuple[str, Words]]) -> dict[str, int]:
-        """Numbers of concepts, by word; the first list that has the word decides."""
+        """For each word, the indices of its concepts, from the first list with the word."""
         number = {concept: k for k, concept in enumerate(self.concepts)}
         pairs = [(word, number[concept]) for concept, of in lists for word in words_of(of)]
         return dict(reversed(pairs))
@@ -149,7 +147,7 @@ class ConceptTable(Configurable):
 
 @dataclass(frozen=True, eq=False)
 class Descriptions:
-    """What C captions say about persons."""
+    """The descriptions of persons in C captions."""
 
     concepts: sparse.csr_array  # (C, Q) 1 where a caption describes a person by a concept
     spellings: sparse.csr_array  # (C, S) 1 where a caption describes a person by a word
@@ -158,7 +156,7 @@ class Descriptions:
 
 
 def describe_captions(captions: Captions, table: ConceptTable) -> Descriptions:
-    """What each caption says about a person; see the module for the rules."""
+    """Find the descriptions of persons in each caption, by the rules of the module."""
     return captions.read(_describe, table)
 
 
@@ -186,7 +184,7 @@ def _tables(
     n_captions: int,
     table: ConceptTable,
 ) -> Descriptions:
-    """Indicators of spellings and concepts, from pairs of a caption and a numbered word."""
+    """Tables of spellings and concepts per caption, from pairs of a caption and a word's index."""
     order = sorted(number, key=lambda pair: (pair[0], pair[1]))
     place = np.empty(len(order), np.int64)
     place[[number[pair] for pair in order]] = np.arange(len(order))
@@ -208,7 +206,7 @@ def _indicators(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sp
 def content_words(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], *, framed: bool
 ) -> Captions:
-    """The captions' words, without words of concepts; words that name a group become "person"."""
+    """Captions without words of concepts, where words that name a group become "person"."""
     persons = group_words | frozenset(table.noun_concepts)
     dropped = (table.concept_words if framed else table.concept_words | table.frame) - persons
 
@@ -220,19 +218,20 @@ def content_words(
 
 
 def _tokens(word: str) -> list[str]:
-    """A word of a raw caption as tokens: the word in lower case, and its signs."""
+    """A word of a raw caption as tokens: the word in lower case, and its punctuation."""
     return _TOKEN.findall(word.lower().replace("’", "'"))
 
 
 def tokens_of(word: str) -> list[str]:
-    """A word of a raw caption as tokens of sentences; the last word of a sentence ends it."""
+    """A word of a raw caption as tokens. The last word of a sentence also ends the sentence."""
     return [*_tokens(word), _END] if ends_sentence(word) else _tokens(word)
 
 
 def sentences_of(captions: Captions) -> Captions:
-    """The sentences of captions, one a row; ``image_rows`` are the captions.
+    """The sentences of captions, with one sentence per row.
 
-    :func:`tokens_of` gives their tokens, in the order of the captions; "facial hair" is one token.
+    ``image_rows`` has the caption of each sentence. :func:`tokens_of` gives the tokens. "facial
+    hair" is one token.
     """
     tokens = captions.rewrite(tokens_of).join(["facial hair"])
     mark = np.array([word == _END for word in tokens.types], bool)
@@ -246,14 +245,14 @@ _Rule = Callable[[Captions, ConceptTable], tuple[IntArray, IntArray]]
 
 
 def _places(sentences: Captions, number: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """(P,) places of the words that have a number, and (P,) these numbers."""
+    """The positions of words that have a number, (P,), and these numbers, (P,)."""
     numbers = np.array([number.get(word, -1) for word in sentences.types], np.int64)
     numbers = numbers[sentences.tokens] if len(numbers) else np.empty(0, np.int64)
     return np.flatnonzero(numbers >= 0), numbers[numbers >= 0]
 
 
 def _adjectives(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """Places of adjectives that describe a person, and their concepts."""
+    """The positions and the concepts of adjectives that describe a person."""
     places, concepts = _places(sentences, table.adjective_concepts)
     near = AdjectiveSlots(sentences, places, table)
     says = near.say() & ~_of_another(sentences, table)[near.row]
@@ -261,7 +260,7 @@ def _adjectives(sentences: Captions, table: ConceptTable) -> tuple[IntArray, Int
 
 
 class AdjectiveSlots(Neighbours):
-    """Rules a to d at the places of adjectives."""
+    """The rules a to d on positions of adjectives."""
 
     def __init__(self, sentences: Captions, places: IntArray, table: ConceptTable) -> None:
         super().__init__(sentences, places)
@@ -274,7 +273,7 @@ class AdjectiveSlots(Neighbours):
         self.with_person = sentences.mentions(table.persons)[self.row]
 
     def say(self) -> BoolArray:
-        """Whether the adjective at each place describes a person."""
+        """Whether the adjective at each position describes a person."""
         table = self.table
         behind = self.behind_verb() | self.behind_comma() | self.appearing() | self.only_person()
         before_smile = self.is_among(word_set(table.smiles), self.places + 1)
@@ -285,7 +284,6 @@ class AdjectiveSlots(Neighbours):
         return (self.is_before_person() | behind) & ~unlike
 
     def is_before_person(self) -> BoolArray:
-        """Rule a."""
         table = self.table
         passed = self.chain | word_set([table.looks, table.people.between])
         heads, roles = self.nouns | word_set(table.carriers), word_set(table.roles)
@@ -299,7 +297,6 @@ class AdjectiveSlots(Neighbours):
         return head & ~self.is_among(word_set(table.people.other_heads) - self.nouns, behind)
 
     def behind_verb(self) -> BoolArray:
-        """Rule b, with a verb."""
         table = self.table
         subjects = table.persons | word_set(table.carriers)
         ends = _STOPS | word_set(table.non_persons)
@@ -311,27 +308,24 @@ class AdjectiveSlots(Neighbours):
         return subject
 
     def behind_comma(self) -> BoolArray:
-        """Rule b, with a comma."""
         comma = self.is_among(frozenset(","), self.verb + 1) & (self.verb + 1 < self.places)
         return comma & self.closes() & self.is_among(self.nouns, self.verb)
 
     def closes(self) -> BoolArray:
-        """Whether the word ends its phrase, so that it describes no noun behind it."""
+        """Whether the word ends its phrase, so that it describes no noun after it."""
         following = self.past(self.chain - {","}, self.places + 1, 1)
         closing = _SIGNS | word_set([self.table.people.closing, self.table.linking])
         return (following == self.end) | self.is_among(closing, following)
 
     def appearing(self) -> BoolArray:
-        """Rule c."""
         return self.with_person & self.is_among(word_set(self.table.appearing), self.verb)
 
     def only_person(self) -> BoolArray:
-        """Rule d."""
         return self.with_person & self.is_among(word_set(self.table.only_persons), self.places)
 
 
 def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """Places of nouns for a person that describe, and their concepts."""
+    """The positions and the concepts of nouns for a person that also describe the person."""
     places, concepts = _places(sentences, table.noun_concepts)
     near = Neighbours(sentences, places)
     following = near.past(word_set(table.looks), places + 1, 1)
@@ -342,7 +336,7 @@ def _person_nouns(sentences: Captions, table: ConceptTable) -> tuple[IntArray, I
 
 
 def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
-    """Places of what a person has or does (rule e), and their concepts."""
+    """The positions and concepts of words for what a person has or does (rule e)."""
     number = {**table.carried_concepts}
     for ending in [word for word in number if word.startswith("-")]:
         ended = (word for word in sentences.types if word.endswith(ending))
@@ -359,7 +353,7 @@ def _carried_words(sentences: Captions, table: ConceptTable) -> tuple[IntArray, 
 
 
 def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
-    """Whether a word is the "focus" of a camera, not of a person who concentrates."""
+    """Whether the word "focus" is about a camera and not about a person who concentrates."""
     focus = near.is_among(frozenset(["focus"]), near.places)
     on_it = near.is_among(word_set(table.before_focus), near.places - 1)
     camera = word_set(table.no_owners) | {"main", "center", "central", "out"}
@@ -369,7 +363,7 @@ def _of_camera(near: Neighbours, table: ConceptTable) -> BoolArray:
 
 
 def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolArray:
-    """Whether the nearest owner is a person; owners before a place go before owners behind it."""
+    """Whether the nearest possible owner before each position, or else after it, is a person."""
     persons = table.persons | {f"{word}'s" for word in table.persons}
     no_person = word_set(table.no_owners)
     if not len(places):
@@ -393,12 +387,12 @@ def _find_owned(sentences: Captions, places: IntArray, table: ConceptTable) -> B
 
 
 def _flags(captions: Captions, words: frozenset[str]) -> BoolArray:
-    """(V,) whether each distinct word is among ``words``."""
+    """(V,) flags: true for distinct words that are among ``words``."""
     return np.array([word in words for word in captions.types], bool)
 
 
 def _of_another(sentences: Captions, table: ConceptTable) -> BoolArray:
-    """(N,) whether each sentence is about another person than the first (rule f)."""
+    """(N,) flags: true for sentences about a person who is not their first person (rule f)."""
     return sentences.read(_another, table)
 
 

@@ -1,10 +1,10 @@
-"""Mends signs that programs changed: wrong encodings, signs written out, invisible blanks."""
+"""Repairs characters that programs changed: wrong encodings, escaped and invisible characters."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from urllib.parse import unquote
 
@@ -25,7 +25,7 @@ _MOST_ESCAPED = 2  # how many times in a row HTML may have escaped a sign
 
 
 def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
-    r"""Map each text with signs written out (as in HTML, in JSON, as bytes) to the intended text.
+    r"""Map each text with escaped characters (HTML, JSON or bytes) to the intended text.
 
     Example:
         >>> texts = [r"a man\u2019s dog", "a man&#39;s dog", "a dog<0x0A>", "a dog & a cat"]
@@ -55,8 +55,8 @@ _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
 def with_blanks(texts: Sequence[str]) -> dict[str, str]:
     """Map each text with U+200B (no width) between words to the text with ordinary blanks.
 
-    U+200B separates two parts if each part, but not the whole, is a word of these texts. In a text
-    without other blanks, the whole only has to be no word of these texts.
+    U+200B separates two parts if each part is a word in these texts, but the joined parts are not.
+    In a text without other blanks, it is enough that the joined parts are no word.
 
     Example:
         >>> zero = chr(0x200B)
@@ -80,23 +80,44 @@ def with_blanks(texts: Sequence[str]) -> dict[str, str]:
 
 
 def may_hide_blanks(texts: Sequence[str]) -> bool:
-    """Whether :func:`with_blanks` has to decide on any of the texts."""
+    """Whether some text has U+200B in a form that :func:`with_blanks` may change."""
     return any(map(_HIDDEN_BLANK.search, holding(texts, "\u200b")))
 
 
 class Texts(list[str]):
-    """Texts of a file, to look for many signs in all texts at once."""
+    """All texts of a file, in which many characters can be searched at once."""
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str]) -> Texts:
+        return texts if isinstance(texts, Texts) else cls(texts)
+
+    @cached_property
+    def words(self) -> Collection[str]:
+        """The distinct words of the texts, perhaps among other words."""
+        return dict.fromkeys(" ".join(self).split())
+
+    @cached_property
+    def lines_of_words(self) -> str:
+        return "\n".join([*self.words, ""])
+
+    def may_have(self, sign: str) -> bool:
+        """Whether a text may contain a sign, as its words tell much faster than the texts."""
+        begin = sign.split()[0]
+        return (begin if begin == sign else f"{begin}\n") in self.lines_of_words
 
     @cached_property
     def joined_texts(self) -> str:
-        """All texts with NUL between them; empty if a text contains NUL itself."""
+        """All texts joined by NUL characters, or empty if some text contains NUL."""
         together = "\0".join(self)
         return together if together.count("\0") == len(self) - 1 else ""
 
 
 def holding(texts: Sequence[str], *signs: str) -> list[str]:
-    """The texts that contain at least one of the signs."""
-    read = texts if isinstance(texts, Texts) else Texts(texts)
+    """The texts that contain at least one of the characters."""
+    read = Texts.from_texts(texts)
+    signs = tuple(filter(read.may_have, signs))
+    if not signs:
+        return []
     everything = read.joined_texts
     if not everything:
         return [text for text in read if any(sign in text for sign in signs)]
@@ -112,7 +133,7 @@ def holding(texts: Sequence[str], *signs: str) -> list[str]:
 
 
 def words_known(texts: Iterable[str]) -> frozenset[str]:
-    """The words of some texts, in lower case and without the signs at their ends."""
+    """The words of some texts, in lower case and without punctuation at their ends."""
     words = {word for text in texts for word in text.lower().split()}
     return frozenset(word.strip("\"'“”’.,:;!?()[]") for word in words)
 

@@ -1,7 +1,8 @@
-"""Whether labels, objects, human captions and the model's captions are about the same images.
+"""Checks whether labels, objects, human captions and model captions are about the same images.
 
-If the rows of a file move by one place, or if the codes of two groups are exchanged, each image has
-another image's captions or another group. All numbers can still be computed, and all are wrong.
+If the rows of a file are shifted by one, each image has the captions of another image. If the codes
+of two groups are exchanged, each image has the wrong group. All numbers can still be computed, but
+all are wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bias_pipeline.stats.shares import NORMAL_95, wilson
 from bias_pipeline.text.mentions import lowered_words, named_group
 
 # We chose the limits; `tests/text/test_image_fit.py` holds that they part the captions of 66 models
-# of COCO from the same captions moved by one row. The informedness is 0 by chance.
+# of COCO from the same captions moved by one row. The share of the informedness is 0 by chance.
 _LEAST_INFORMEDNESS = {"human": 0.3, "model": 0.2}
 # How many times as many words are shared with texts of the same image as with those of others
 _LEAST_WORDS = 1.5
@@ -38,16 +39,16 @@ MISFIT_REMEDY = (
 
 
 def misfit(corpus: Corpus, attribute: Attribute) -> str:
-    """Why labels or captions seem to be of other images or groups; empty if they seem right.
+    """The reason why labels or captions seem to belong to other images or groups; else empty.
 
-    Labels are compared with the groups that human captions name (the model's captions if there are
-    none), and words of the model's captions with those of human captions.
+    Labels are compared with the groups that human captions name, or that model captions name if
+    there are no human captions. Words of model captions are compared with words of human captions.
     """
     return _labels_unlike(corpus, attribute) or corpus.read(_words_unlike)
 
 
 def misfit_notes(corpus: Corpus, attribute: Attribute) -> list[str]:
-    """Warnings if labels, captions or objects seem to be of other images."""
+    """Warnings if labels, captions or objects seem to belong to other images."""
     misfits = {
         attribute.name: misfit(corpus, attribute),
         "what needs objects": objects_misfit(corpus),
@@ -70,7 +71,8 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
     pairs = np.stack([named[rows[first]], grouping.codes[images]], axis=1)
 
     def unlike(part: IntArray) -> bool:
-        return _highest_informedness(*pairs[part].T) < _LEAST_INFORMEDNESS[side]
+        named, labels = pairs[part].T
+        return _informedness_below(named, labels, _LEAST_INFORMEDNESS[side])
 
     wrong = _unfitting(len(images), unlike)
     if not len(wrong):
@@ -80,21 +82,26 @@ def _labels_unlike(corpus: Corpus, attribute: Attribute) -> str:
     return f"labels contradict {whose} in {share:.0%} of images{_range_of(corpus, images, wrong)}"
 
 
-def _highest_informedness(named: IntArray, labels: IntArray) -> float:
-    """The upper end of the 95 % interval of the informedness; NaN if all labels are of one group.
+def _informedness_below(named: IntArray, labels: IntArray, share: float) -> bool:
+    """Whether the informedness is surely below a share of the most that these captions allow.
 
-    Informedness is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1). It
-    is 1 if all named groups are right, and 0 by chance, whatever the sizes of the groups.
+    Informedness is Youden's J (1950), for K groups (sum of the groups' recalls - 1) / (K - 1).
+    Informedness is 1 if all named groups are right, and 0 by chance, for any sizes of the groups.
+    Captions that name one group too often allow less than 1: if a model calls everybody a man, the
+    most is 0. We compare the upper end of the 95 % interval. False if all labels are of one group.
     """
-    rights = [named[labels == k] == k for k in np.unique(labels)]
-    if len(rights) < 2:
-        return math.nan
-    recalls = [float(right.mean()) for right in rights]
+    groups, sizes = np.unique(labels, return_counts=True)
+    if len(groups) < 2:
+        return False
+    rights = np.array([np.sum(named[labels == k] == k) for k in groups])
+    uses = np.array([np.sum(named == k) for k in groups])
+    most = float(np.minimum(uses / sizes, 1).sum() - 1)
+    recalls = rights / sizes
     above = (
-        wilson(recall, len(right), NORMAL_95)[1] - recall
-        for recall, right in zip(recalls, rights, strict=True)
+        wilson(recall, size, NORMAL_95)[1] - recall
+        for recall, size in zip(recalls.tolist(), sizes.tolist(), strict=True)
     )
-    return (sum(recalls) - 1 + math.hypot(*above)) / (len(rights) - 1)
+    return float(recalls.sum() - 1) + math.hypot(*above) < share * most
 
 
 def _words_unlike(corpus: Corpus) -> str:
@@ -103,7 +110,7 @@ def _words_unlike(corpus: Corpus) -> str:
 
 
 def objects_misfit(corpus: Corpus) -> str:
-    """Why objects seem to be of other images; empty if they seem right or there are none."""
+    """The reason why objects seem to belong to other images; else empty."""
     return corpus.read(_objects_unlike)
 
 
@@ -122,9 +129,9 @@ def _objects_unlike(corpus: Corpus) -> str:
 
 
 def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | None:
-    """Where texts do not fit other texts of their image: `` from ID to ID``, empty for all images.
+    """The range of images whose texts do not fit: `` from ID to ID``, or empty for all images.
 
-    None if they fit, or if there are few images or few distinct texts.
+    The result is None if the texts fit, or if there are few images or few distinct texts.
     """
     described = np.zeros((2, len(corpus)), bool)
     described[0, first.image_rows] = described[1, other.image_rows] = True
@@ -149,7 +156,7 @@ def _of_other_images(corpus: Corpus, first: Captions, other: Captions) -> str | 
 
 
 def _spread(size: int, most: int) -> IntArray:
-    """At most ``most`` of the numbers below ``size``, evenly spread."""
+    """At most ``most`` evenly spaced numbers below ``size``."""
     return np.linspace(0, size - 1, min(size, most)).astype(np.int64)
 
 
@@ -158,8 +165,8 @@ def shared_words(
 ) -> tuple[Float64Array, Float64Array]:
     """How many words texts share with other texts of the same image, and of other images.
 
-    Both are (M,), for M images, and at least 0. A word that a share s of the images has in its
-    other texts counts as -log(s).
+    Both results are (M,) for M images, and at least 0. A word counts as -log(s), where s is the
+    share of images with the word in their other texts.
     """
     columns: dict[str, int] = {}
 
@@ -181,7 +188,7 @@ def shared_words(
 
 
 def _unfitting(n_images: int, unlike: Callable[[IntArray], bool]) -> IntArray:
-    """The places of images that are unlike, of N in their order: all, some parts, or none."""
+    """The indices, among N images in order, of images that do not fit: all, some parts, or none."""
     everything = np.arange(n_images)
     if n_images < _LEAST_IMAGES:
         return everything[:0]
@@ -196,7 +203,7 @@ def _parts(places: IntArray) -> Iterator[IntArray]:
 
 
 def _range_of(corpus: Corpus, images: IntArray, wrong: IntArray) -> str:
-    """Between which images all unfitting images lie; empty if these are all images."""
+    """The first and the last image that do not fit, as text; empty if no image fits."""
     if len(wrong) == len(images):
         return ""
     first, last = (corpus.ids[images[place]] for place in (wrong[0], wrong[-1]))

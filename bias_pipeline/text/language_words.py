@@ -1,4 +1,4 @@
-"""The usual words of languages in captions, and the scripts that languages are written in."""
+"""Knows the common words of languages in captions, and the scripts of languages."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _PARTS = re.compile(r"[^\W\d_]+")
 
 
 def known_languages(besides: str) -> list[str]:
-    """The languages that are recognised by their words, except ``besides``.
+    """The languages whose words are known, except ``besides``.
 
     Example:
         >>> "da" in known_languages("no"), "da" in known_languages("de")
@@ -122,22 +122,22 @@ def known_languages(besides: str) -> list[str]:
 
 @cache
 def usual_words(language: str) -> frozenset[str]:
-    """The usual words of a language; empty if they are not known."""
+    """The common words of a language, or an empty set if they are not known."""
     return frozenset(words_of(_WORDS.get(_ALSO.get(language, language), "")))
 
 
 def has_usual_word(text: str, language: str) -> bool:
-    """Whether a part of the text is a usual word; French ``l'homme`` has two."""
+    """Whether some part of the text is a common word; French ``l'homme`` has two parts."""
     return not usual_words(language).isdisjoint(_PARTS.findall(text.lower()))
 
 
 def scripts_of(language: str) -> frozenset[str]:
-    """The scripts that a language is written in; empty if they are not known."""
+    """The scripts in which a language is written; empty if they are not known."""
     return _SCRIPTS.get(language, frozenset())
 
 
 def script(text: str) -> str:
-    """The script of the first letter, Kana beside Han; empty for an unknown script.
+    """The script of the first letter, or Kana if any letter is Kana; empty if unknown.
 
     Example:
         >>> script("«une"), script("男性が"), script("мужчина"), script("42")

@@ -1,4 +1,4 @@
-"""Masking: replace the words that reveal the group."""
+"""Masking replaces the words that reveal the group."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _SHOWN = 5  # words, in a note
 
 
 class MaskWords(TextTransform):
-    """Replace listed words and phrases by one token.
+    """Replaces listed words and phrases by one token.
 
-    Words are compared after tokenising. On a side that is not in lower case, "Man" is not "man" (as
-    in LIC's published protocol). A word is masked in every context.
+    Words are compared after tokenising. If a side's captions are not in lower case, "Man" differs
+    from "man" (as in LIC's published protocol). A word is masked in every context.
 
     Args:
-        words: what is masked: lists, text with commas, and mappings from groups to them, nested at
-            will; write a phrase with single blanks ("hot dog") or with its hyphen ("dark-skinned").
+        words: what is masked: lists, text with commas, or mappings from groups to lists or text,
+            which may be nested. Write a phrase with single blanks ("hot dog") or with its hyphen
+            ("dark-skinned").
         token: what replaces a masked word.
         sides: which captions are masked.
 
@@ -45,13 +46,13 @@ class MaskWords(TextTransform):
         self.token = token
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """The masked corpus; a note says which words stay because of their capitals."""
+        """The corpus after masking. A note says which words remain because of capital letters."""
         masked = super().__call__(corpus)
         notes = [note for side in self.sides if (note := self._count_unmasked(corpus, side))]
         return replace(masked, notes=(*masked.notes, *notes))
 
     def _count_unmasked(self, corpus: Corpus, side: Side) -> str:
-        """How many listed words of a side stay because of their capitals; possibly empty."""
+        """A note on listed words of a side that remain because of capital letters; may be empty."""
         captions = corpus.side(side)
         counts = {
             word: int(captions.counts[number])
@@ -69,20 +70,20 @@ class MaskWords(TextTransform):
         )
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of one side, masked."""
+        """The captions of one side after masking."""
         return self.mask(corpus.side(side))
 
     def mask(self, captions: Captions) -> Captions:
-        """Captions with every listed word replaced."""
+        """Captions in which every listed word is replaced."""
         joined = captions.join(sorted(self.words))
         return joined.rewrite(lambda word: (self.token,) if word in self.words else (word,))
 
 
 class KeepWords(TextTransform):
-    """Drop every word that is neither listed nor a special token.
+    """Drops every word that is neither listed nor a special token.
 
     Args:
-        words: what is kept, in the forms that :class:`MaskWords` takes.
+        words: what is kept, in the forms that :class:`MaskWords` accepts.
         sides: which captions are rewritten.
 
     Example:
@@ -107,5 +108,5 @@ class KeepWords(TextTransform):
 
 
 def _tokenize(words: Words) -> frozenset[str]:
-    """Words and phrases as in tokenised captions."""
+    """Words and phrases in the form of tokenised captions."""
     return frozenset(map(as_tokens, words_of(words)))

@@ -1,4 +1,4 @@
-"""Equal style: edits human captions until each word is as frequent as in model captions."""
+"""Makes styles equal: edits human captions until they use words as often as model captions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,30 @@ from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.declared import Seed
 from bias_pipeline.errors import NotApplicableError, inflect
 from bias_pipeline.io.hashing import UIntArray, hash_ids, mix, random_words
-from bias_pipeline.text.transform import Entries, TextTransform, edit_words, is_special
+from bias_pipeline.text.transform import (
+    CHANGES,
+    EXAMPLES,
+    Entries,
+    TextTransform,
+    edit_words,
+    is_special,
+)
 
-CHANGES, EXAMPLES = "equal_speech", "equal_speech_examples"  # names of the tables
 N_EXAMPLES = 10
 
 
 @dataclass(frozen=True)
 class Change:
-    """How human captions of one position were changed.
+    """How the human captions of one position were changed.
 
     Attributes:
         position: from 0.
-        images: images with a human caption at that position and a caption by the captioner.
-        removed: words removed, counted once per caption.
-        added: words added.
-        reach: coverage of the captioner's vocabulary, the share of its words that human captions
-            have as often, in [0, 1]; NaN without words.
-        retained: share of the captioner's words that are left in its captions, in [0, 1].
+        images: images with a human caption at this position and a caption by the captioner.
+        removed: number of removed words; a word counts once per caption.
+        added: number of added words.
+        reach: coverage of the captioner's vocabulary, in [0, 1]: the share of the captioner's words
+            that human captions use as often. NaN without words.
+        retained: share of the captioner's words that remain in the captioner's captions, in [0, 1].
     """
 
     position: int
@@ -46,24 +52,25 @@ class Change:
 
 
 class MatchedAlignment(TextTransform):
-    """``alignment=matched``: each word is in as many human captions as model captions (ours).
+    """``alignment=matched`` puts each word in as many human captions as model captions (ours).
 
     Attackers learn more from richer captions, whatever the bias. Here the captioner is compared
     with equally rich human captions. At each caption position, a word that annotators use more
-    often is removed from captions drawn at random. A word that they use less often is added to
-    captions of images for which *another* annotator used it. The more such annotators there are,
-    the likelier it is added. So human sentences and associations stay, and nothing changes for a
-    captioner that uses words as often as annotators do. Labels are not used. Draws depend on word,
-    position and image id, so the order of files does not matter. Shares are taken over images with
-    a group, a model caption and at least two human captions. Images with one caption are left out
-    if others have several. A word that no second annotator used cannot be added. So ``reach`` is
-    the coverage of the captioner's vocabulary: the sum of ``min(p, reached)`` over the sum of
-    ``p``, where p is a word's share. Below 0.95 draw no conclusion.
+    often is removed from captions drawn at random. A word that annotators use less often is added
+    to captions of images for which *another* annotator used it. The more other annotators used the
+    word, the likelier it is added. So human sentences and associations remain, and nothing changes
+    if the captioner uses words as often as annotators do. The method does not use labels. Random
+    draws depend on word, position and image id, so the order of files does not matter. Shares are
+    taken over images that have a group, a model caption and at least two human captions. Images
+    with one human caption are left out if other images have several. A word that no second
+    annotator used cannot be added to a caption. So ``reach`` says how much of the captioner's
+    vocabulary is covered. This coverage is the sum of ``min(p, reached)`` divided by the sum of
+    ``p``, where p is a word's share. Below 0.95 no conclusion should be drawn.
 
-    ``alignment=matched_both`` changes the captioner's captions too (``sides``). A word that the
-    captioner uses more often than annotators can is removed from captions drawn at random. So both
-    sides use each word equally often. The score is about the *retained* words. A score can show
-    bias, but it says nothing about the removed words.
+    ``alignment=matched_both`` also changes the captioner's captions (``sides``). If the captioner
+    uses a word more often than matched human captions can, the word is removed from randomly drawn
+    captions of the captioner. So both sides use each word equally often. The score is then about
+    the *retained* words. This score can show bias, but it says nothing about removed words.
 
     Raises:
         NotApplicableError: when called, if annotators use none of the captioner's words.
@@ -71,7 +78,7 @@ class MatchedAlignment(TextTransform):
     Args:
         excluded: words that are never changed, such as those that name groups.
         seed: of the draws.
-        sides: whose captions are changed: ``human``, or ``human`` and ``model``.
+        sides: the sides whose captions are changed: ``human``, or ``human`` and ``model``.
 
     Example:
         >>> MatchedAlignment({"male": ["man"], "female": ["woman"]}).excluded == {"man", "woman"}
@@ -95,7 +102,7 @@ class MatchedAlignment(TextTransform):
         return first
 
     def with_all_words(self) -> MatchedAlignment:
-        """A copy that matches all words, for attackers that do not guess groups."""
+        """A copy that matches even excluded words, for attackers that do not guess groups."""
         everything = copy(self)
         everything.excluded = frozenset()
         return everything
@@ -121,21 +128,21 @@ class MatchedAlignment(TextTransform):
         return replace(corpus.rewrite({"human": human}), tables={**corpus.tables, **tables})
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of a side, changed or not."""
+        """The captions of one side after matching."""
         return self(corpus).side(side)
 
     def reach(self, corpus: Corpus) -> float:
-        """Coverage of the captioner's vocabulary by human captions, without changing them.
+        """How much of the captioner's vocabulary human captions cover, without any changes.
 
-        Annotators can use a word for an image if one of them does.
+        A word counts as possible for an image if one of its annotators uses the word.
 
         Returns:
-            In [0, 1]; NaN without words or without human captions.
+            In [0, 1], or NaN without words or without human captions.
         """
         return self.usage(corpus).reach
 
     def usage(self, corpus: Corpus) -> WordUsage:
-        """How often each side uses each word, in the images that matching keeps."""
+        """How often each side uses each word, on the images that matching keeps."""
         return self._usage(_described_by_several(corpus))
 
     def _usage(self, corpus: Corpus) -> WordUsage:
@@ -148,7 +155,7 @@ class MatchedAlignment(TextTransform):
         return WordUsage(words, wanted, used)
 
     def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
-        """The captioner's captions without words that annotators cannot use as often."""
+        """The captioner's captions, without the surplus of words that annotators use less often."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
@@ -159,12 +166,12 @@ class MatchedAlignment(TextTransform):
         return edit_words(model, _join(removed, types), _join([], types))
 
     def _match(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
-        """Human captions after the changes, and the changes by position."""
+        """The human captions after the changes, and the changes for each position."""
         removed, added, changes = self._changes(corpus)
         return edit_words(corpus.human, removed, added), changes
 
     def _changes(self, corpus: Corpus) -> tuple[Entries, Entries, list[Change]]:
-        """For each position, the words to take out of human captions and to put in, with counts."""
+        """For each position, the words to remove from and to add to human captions, with counts."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.find(model, human, self.excluded)
@@ -200,10 +207,10 @@ class MatchedAlignment(TextTransform):
         images: UIntArray,
         position: int,
     ) -> tuple[Entries, Entries]:
-        """The words to take out of and to put into the captions of one position.
+        """The words to remove from and to add to the captions of one position.
 
-        ``here`` (N, V) is 1 where a caption holds a word, and ``others`` (N, V) is how many other
-        captions of its image contain the word. ``target`` (V,) is how many captions shall hold
+        ``here`` (N, V) is 1 where a caption has a word. ``others`` (N, V) is the number of other
+        captions of the same image with the word. ``target`` (V,) is how many captions should have
         each word. ``words`` (V,) and ``images`` (N,) are hashes.
         """
         count = _totals(here)
@@ -225,9 +232,9 @@ class MatchedAlignment(TextTransform):
     ) -> Entries:
         """Captions drawn for each word, without replacement.
 
-        ``weights`` (N, V) says how likely each caption is drawn for each word, 0 for never.
-        ``most`` (V,) is how many captions are drawn; a negative number counts as 0. ``words`` (V,)
-        and ``images`` (N,) are hashes.
+        ``weights`` (N, V) says how likely each caption is drawn for each word; 0 means never.
+        ``most`` (V,) is the number of captions to draw; a negative number counts as 0. ``words``
+        (V,) and ``images`` (N,) are hashes.
         """
         by_word = sparse.csc_array(weights)
         word = np.repeat(np.arange(len(most), dtype=np.int32), np.diff(by_word.indptr))
@@ -255,7 +262,7 @@ class MatchedAlignment(TextTransform):
 
 
 def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolArray:
-    """(E,) whether each entry is among the ``most`` smallest of its word, or ties with them."""
+    """(E,) flags: true for entries among the ``most`` smallest of their word, including ties."""
     sizes = np.bincount(word, minlength=len(most))
     starts, latest = np.cumsum(sizes) - sizes, np.full(len(most), np.inf)
     for number in np.flatnonzero((most > 0) & (most < sizes)).tolist():
@@ -265,7 +272,7 @@ def _early_words(times: Float64Array, word: Int32Array, most: IntArray) -> BoolA
 
 
 def _described_by_several(corpus: Corpus) -> Corpus:
-    """The corpus without images that have one human caption, if other images have several."""
+    """The corpus, without images that have one human caption if other images have several."""
     human = corpus.human
     captions = np.bincount(human.image_rows, minlength=len(corpus))
     single = int((captions == 1).sum())
@@ -277,7 +284,7 @@ def _described_by_several(corpus: Corpus) -> Corpus:
 
 
 def comparable(corpus: Corpus) -> BoolArray:
-    """(N,) images that have a group of every attribute and that both sides describe."""
+    """(N,) flags: true for images with a group of every attribute and captions of both sides."""
     described = [
         np.bincount(captions.image_rows, minlength=len(corpus)) > 0
         for captions in (corpus.model, corpus.human)
@@ -293,7 +300,7 @@ class _Words:
     Attributes:
         names: (V,) the words.
         keys: (V,) their hashes.
-        columns: a side's types to the column of each; -1: not changed.
+        columns: the column of each of a side's distinct words; -1 for words that are not changed.
     """
 
     names: Sequence[str]
@@ -313,14 +320,14 @@ class _Words:
         return cls(names, hash_ids(names), columns)
 
     def types_of(self, captions: Captions) -> IntArray:
-        """(V,) the index of each word among the captions' types, -1 for other words."""
+        """(V,): the index of each word among the distinct words of captions; -1 if absent."""
         columns, types = self.columns[captions.types], np.full(len(self.keys), -1)
         taking_part = columns >= 0
         types[columns[taking_part]] = np.flatnonzero(taking_part)
         return types
 
     def indicators(self, captions: Captions) -> sparse.csr_array:
-        """(captions, V) 1 where a caption contains a word, however often."""
+        """(captions, V): 1 where a caption contains a word at least once."""
         column = self.columns[captions.types].astype(np.int32)[captions.tokens]
         changed = column >= 0
         row = np.repeat(np.arange(len(captions), dtype=np.int32), captions.lengths)[changed]
@@ -333,7 +340,7 @@ class _Words:
 
 @dataclass(frozen=True, eq=False)
 class WordUsage:
-    """In how many images each of V words is used."""
+    """The number of images in which each of V words is used."""
 
     words: _Words
     wanted: IntArray  # (V,) by the captioner
@@ -341,18 +348,18 @@ class WordUsage:
 
     @property
     def names(self) -> Sequence[str]:
-        """(V,) the words."""
+        """(V,): the words."""
         return self.words.names
 
     @property
     def reach(self) -> float:
-        """Share of the captioner's uses of words that annotators can match; NaN without words."""
+        """The share of the captioner's word uses that annotators match; NaN without words."""
         total = self.wanted.sum()
         return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 
 
 def _sum(incidence: sparse.csr_array, rows: IntArray, n_images: int) -> sparse.csr_array:
-    """(N, V) how many captions of each image contain each word."""
+    """(N, V): how many captions of each image contain each word."""
     shape = (n_images, len(rows))
     ones = np.ones(len(rows), np.int32)
     belongs = sparse.csr_array((ones, (rows, np.arange(len(rows)))), shape=shape)
@@ -364,7 +371,7 @@ def _totals(incidence: sparse.csr_array) -> IntArray:
 
 
 def _join(parts: list[Entries], types: IntArray) -> Entries:
-    """All entries of some tables, with words numbered as the captions' types."""
+    """Join the entries of all tables, with words numbered as in the captions."""
     nothing = [np.empty(0, np.int64)]
     captions = np.concatenate(nothing + [part.captions for part in parts])
     columns = np.concatenate(nothing + [part.types for part in parts])
@@ -372,7 +379,7 @@ def _join(parts: list[Entries], types: IntArray) -> Entries:
 
 
 def _examples(corpus: Corpus, matched: Captions, seed: int) -> list[dict[str, object]]:
-    """Captions before and after, of images drawn by their ids."""
+    """Captions before and after the changes, for images that are drawn by their ids."""
     human = corpus.human
     chosen = np.flatnonzero(comparable(corpus)[human.image_rows] & (human.positions == 0))
     drawn = random_words("examples", seed, corpus.keys[human.image_rows[chosen]])

@@ -1,4 +1,4 @@
-"""Corrects what programs did to the text of captions before it came into a file."""
+"""Repairs captions whose text was damaged by programs before it was written to a file."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _CUT = re.compile(r"([^\W\d_]+)[-\u00ad][ \t]*\r?\n\s*([^\W\d_]+)")
 
 
 def with_whole_words(texts: Sequence[str]) -> dict[str, str]:
-    r"""Map each text with words cut at a line's end to the text with whole words.
+    r"""Map each text in which line ends cut words to the text with whole words.
 
-    A compound ("well-known") keeps its hyphen, since both of its parts are words of the texts.
+    A compound ("well-known") keeps its hyphen if the parts, but not the whole, are words in the
+    texts.
 
     Example:
         >>> list(with_whole_words(["a wo-\nman sits", "a police-\nman", "a police man"]).values())
@@ -60,17 +61,21 @@ _EITHER = re.compile(
 _APART = re.compile(
     r"(?<![\w-])(?:(wo)(?:-? |-)(m[ae]n)|(fe)(?:-? |-)(males?))(?!\w)", re.IGNORECASE
 )
+# A word of every text in which one of these patterns matches
+_HINT = re.compile(rf"{_EITHER.pattern}|(?<![\w-])(?:wo|fe)-?(?:$|m)", re.IGNORECASE | re.MULTILINE)
 # Every text that writes two words of gender as one contains one of these signs.
-_SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" ", "-", "- "), "mM")))
+_SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" m", " M", "-"))))
 
 
 def with_both_words(texts: Sequence[str]) -> dict[str, str]:
-    """Map each text that writes two gender words as one ("(wo)man") to the text with both words.
+    """Map each text with two gender words in one word ("(wo)man") to the text with both words.
 
     Example:
         >>> list(with_both_words(["a (wo)man", "S/he sits", "the wo/men", "a wo man"]).values())
         ['a man/woman', 'he/she sits', 'the men/women', 'a woman']
     """
+    if not _HINT.search(Texts.from_texts(texts).lines_of_words):
+        return {}
     return changes(
         holding(texts, *_SIGNS), lambda text: _APART.sub(_write_one, _EITHER.sub(_write_both, text))
     )
@@ -104,7 +109,7 @@ _MENDS: Mapping[str, Callable[[Sequence[str]], Mapping[str, str]]] = {
 def mended_records(
     records: Iterable[Record], files: Mapping[Side, Path | None]
 ) -> tuple[list[Record], list[str]]:
-    """Records with mended captions, and a note on each kind of mend."""
+    """The records with repaired captions, and a note on each kind of repair."""
     rows = list(records)
     columns, notes = mended_columns(RecordColumns.from_records(rows), files)
     pairs = zip(rows, columns.model, columns.human, strict=True)
@@ -117,7 +122,7 @@ _BY_ALL_TEXTS = (joined_subwords, with_whole_words, with_blanks)
 
 @dataclass
 class Mends:
-    """What was mended in a file's captions; the file may be read in parts."""
+    """Counts what was repaired in the captions of a file, which may be read in parts."""
 
     whose: str = "captions"
     n_texts: int = 0
@@ -128,13 +133,15 @@ class Mends:
     by_all_texts: bool = False  # whether a rule that decides by all texts may change one
 
     def mend(self, texts: Sequence[str]) -> dict[str, str]:
-        """Map each text that changes to its mended form."""
-        read = now = Texts(texts)
+        """Map each text that changes to its repaired form."""
+        read = now = Texts.from_texts(texts)
         for what, rule in _MENDS.items():
             changed = rule(now)
             if changed:
                 self.counts[what] += sum(text in changed for text in now)
+                words = [*now.words, *Texts(changed.values()).words]
                 now = Texts(changed.get(text, text) for text in now)
+                now.words = words
                 shown = self.examples.setdefault(what, {})
                 shown |= dict.fromkeys(starmap(_around_change, changed.items()))
                 self.examples[what] = dict.fromkeys(islice(shown, _EXAMPLES))
@@ -145,7 +152,7 @@ class Mends:
         return {} if now is read else {a: b for a, b in zip(texts, now, strict=True) if a != b}
 
     def notes(self) -> list[str]:
-        """A note on each kind of mend."""
+        """A note on each kind of repair."""
         notes = [
             f"{what} in {self.counts[what]} of {self.n_texts} {self.whose}: "
             + ", ".join(f"{old!r} is {new!r}" for old, new in self.examples[what])
@@ -167,7 +174,7 @@ def mends_of_sides() -> dict[Side, Mends]:
 def mended_columns(
     columns: RecordColumns, files: Mapping[Side, Path | None]
 ) -> tuple[RecordColumns, list[str]]:
-    """Columns with mended captions, and a note on each kind of mend."""
+    """The columns with repaired captions, and a note on each kind of repair."""
     mends = mends_of_sides()
     columns = mend_columns(columns, files, mends)
     return columns, [note for of_side in mends.values() for note in of_side.notes()]
@@ -176,10 +183,11 @@ def mended_columns(
 def mend_columns(
     columns: RecordColumns, files: Mapping[Side, Path | None], mends: Mapping[Side, Mends]
 ) -> RecordColumns:
-    """Columns with mended captions; ``mends`` counts what is mended."""
+    """The columns with repaired captions. ``mends`` counts the repairs."""
     corrected: dict[Side, Mapping[str, str]] = {}
     for side, of_side in mends.items():
-        texts = columns.texts(side)
+        texts = Texts(columns.texts(side))
+        texts.words = columns.read(RecordColumns.captions, side).types
         try:
             corrected[side] = of_side.mend(texts)
         except UncertainTextError as error:
@@ -197,7 +205,7 @@ def mend_columns(
 
 
 def _around_change(old: str, new: str) -> tuple[str, ...]:
-    """The parts of two texts that differ, with the words beside them."""
+    """The parts in which two texts differ, with the neighbouring words."""
     start = _n_alike(old, new)
     same = _n_alike(old[start:][::-1], new[start:][::-1])
     first = old.rfind(" ", 0, max(0, start - 1)) + 1
@@ -212,6 +220,6 @@ def _shorten(text: str) -> str:
 
 
 def _n_alike(old: str, new: str) -> int:
-    """How many characters at the beginning two texts share."""
+    """The number of characters that two texts have in common at their beginning."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))

@@ -1,18 +1,17 @@
-"""Decides which group of an attribute, and which tasks, a caption names; every metric uses it.
+"""Finds the group of an attribute and the tasks that a caption names, for every metric.
 
 Our tokenizer splits a caption into lower-case words. A group is named where one of its listed words
-or phrases occurs whole: "man's hat" and "the man." name a man, "mandate" does not. Plurals count if
-they are listed. A caption that names two groups names both, and has no single group
-(:func:`named_group`). A caption names a group of an intersection if it names a group of each
-attribute.
+or phrases occurs as a whole. So "man's hat" and "the man." name a man, but "mandate" does not.
+Plurals count only if they are listed. For a caption that names two groups, :func:`named_group`
+returns no group. A caption names a group of an intersection if it names a group of each attribute.
 
 An attribute may need a context (:class:`~bias_pipeline.corpus.attribute.Context`): "a black man"
-names a group of race, "a black dog" does not. Lists and English word order decide whether a word
-describes a person, without a parser. A word in no list ends the search, so matches are reliable but
-some are missed ("a black bearded man").
+names a group of race, but "a black dog" does not. Whether a word describes a person is found from
+lists and English word order, without a parser. A word that is in no list ends the search. So
+matches are reliable, but some are missed ("a black bearded man").
 
-A task (an object or an activity) is named where one of its listed words or phrases occurs; the
-longest phrase wins, so "hot dog" is not a dog. Naming a task twice counts once.
+A task (an object or an activity) is named where one of its listed words or phrases occurs. The
+longest phrase wins, so "hot dog" is not a dog. A task that is named twice counts once.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, product
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Int16Array, IntArray
 from bias_pipeline.corpus.attribute import (
     Attribute,
     Context,
@@ -40,14 +39,17 @@ from bias_pipeline.corpus.captions import Captions, each_caption
 from bias_pipeline.text.phrases import phrase_pattern
 from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
 
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
-    """(P,) which of P running words describe a person.
+    """(P,) flags: true for those of P words that describe a person.
 
-    A word describes a person in three cases. The word is itself a noun for a person ("africans").
-    Such a noun follows, with only listed words between, and does not describe a thing ("a black
-    young man", not "a white chef hat"). Or such a noun precedes and is linked to the word ("a man
-    who is black").
+    A word describes a person in three cases. The word itself may be a noun for a person
+    ("africans"). A noun for a person may follow, with only listed words between, if this noun does
+    not describe a thing ("a black young man", but not "a white chef hat"). A noun for a person may
+    also stand before the word and be linked to it ("a man who is black").
 
     Args:
         captions: lower-case words without punctuation.
@@ -66,7 +68,7 @@ def describing_a_person(captions: Captions, places: IntArray, context: Context) 
 
 
 class Neighbours:
-    """The neighbours of the words at P places, within their captions."""
+    """The neighbours of the words at P positions, within the same caption."""
 
     def __init__(self, captions: Captions, places: IntArray) -> None:
         self.captions, self.places = captions, places
@@ -74,7 +76,7 @@ class Neighbours:
         self.first, self.end = captions.starts[row], captions.starts[row + 1]
 
     def is_among(self, words: frozenset[str], places: IntArray) -> BoolArray:
-        """(P,) whether the word at each place is among these words."""
+        """(P,) flags: true where the word at a position is among ``words``."""
         known = np.array([word in words for word in self.captions.types], bool)
         inside = (self.first <= places) & (places < self.end)
         matches: BoolArray = inside.copy()
@@ -82,19 +84,19 @@ class Neighbours:
         return matches
 
     def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
-        """(P,) from each place on, in steps, the first place with a word not among these."""
+        """(P,): the first position, in steps from each place, with a word not among ``words``."""
         while (on := self.is_among(words, places)).any():
             places = places + step * on
         return places
 
     def is_within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
-        """(P,) whether one of these words stands at one of the steps; negative steps lead back."""
+        """(P,) flags: true where one of ``words`` is at a step; negative steps go back."""
         matches = [self.is_among(words, self.places + step) for step in steps]
         return np.any(matches, axis=0)
 
 
 class _Beside(Neighbours):
-    """The rules of a context at P places."""
+    """The rules of a context, applied at P positions."""
 
     def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
         super().__init__(captions, places)
@@ -103,17 +105,17 @@ class _Beside(Neighbours):
         self.linking, self.closing = word_set(context.linking), word_set(context.closing)
 
     def itself(self) -> BoolArray:
-        """Whether the word is a noun for a person."""
+        """Whether the word itself is a noun for a person."""
         return self.is_among(self.words, self.places)
 
     def is_before_person(self) -> BoolArray:
-        """Whether the word precedes a noun for a person, such as "police officer"."""
+        """Whether the word stands before a noun for a person, such as "police officer"."""
         noun = self.past(self.between - self.words, self.places + 1, 1)
         behind = self.past(self.words, noun, 1)
         return (behind > noun) & ~self.is_among(self.other_heads, behind)
 
     def is_linked_to_person(self) -> BoolArray:
-        """Whether a verb links the word to a noun for a person, and the word has no later noun."""
+        """Whether a verb links the word to a noun for a person, and no noun follows the word."""
         noun = self.past(self.linking, self.places - 1, -1)
         following = self.places + 1
         last = (following == self.end) | self.is_among(self.closing, following)
@@ -121,7 +123,7 @@ class _Beside(Neighbours):
 
 
 def word_set(words: Words) -> frozenset[str]:
-    """The words and phrases of a list, as a set."""
+    """The set of words and phrases in a list."""
     return frozenset(words_of(words))
 
 
@@ -138,21 +140,21 @@ def attribute_mentions(
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
-        attribute: whose words are counted.
-        groups: names of its groups, one per column.
+        attribute: the attribute whose words are counted.
+        groups: names of groups of the attribute, one per column.
         preset: a published list to use instead of the attribute's own words, see
             :meth:`~bias_pipeline.corpus.attribute.Attribute.namings`.
 
     Returns:
-        (N, K) indicators; a caption that names two groups counts for both.
+        (N, K) of 0 and 1. A caption that names two groups counts for both.
     """
     return captions.read(_mentions, attribute.namings(preset), tuple(groups))
 
 
 def named_group(
     captions: Captions, attribute: Attribute, groups: Sequence[str], preset: str | None = None
-) -> IntArray:
-    """The one group that each caption names.
+) -> Int16Array:
+    """The single group that each caption names.
 
     Args:
         captions: as in :func:`attribute_mentions`.
@@ -161,7 +163,7 @@ def named_group(
         preset: as in :func:`attribute_mentions`.
 
     Returns:
-        (N,) the group's number, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
+        (N,) the index of the group, ``NO_GROUP`` or ``SEVERAL_GROUPS``; read-only.
 
     Example:
         >>> words = {"male": ["man"], "female": ["woman"]}
@@ -174,7 +176,7 @@ def named_group(
 
 
 def one_of(mentions: sparse.csr_array) -> IntArray:
-    """(N,) the single group that each row of (N, K) mentions names; see :func:`named_group`."""
+    """(N,): the only group in each row of (N, K) mentions; see :func:`named_group`."""
     groups = np.arange(mentions.shape[1])
     counts = np.asarray((mentions > 0).sum(axis=1)).astype(np.int64)
     first = np.asarray((mentions > 0).astype(np.float64) @ groups).astype(np.int64)
@@ -182,11 +184,11 @@ def one_of(mentions: sparse.csr_array) -> IntArray:
 
 
 def silent(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) whether each caption names no group.
+    """(N,) flags: true for captions that name no group.
 
     A caption names a group of an intersection if it names a group of each attribute.
 
-    The attribute's own words are used, so that the flags do not depend on a metric's word list.
+    The flags use the attribute's own words, so they do not depend on a metric's word list.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -198,11 +200,11 @@ def silent(captions: Captions, attribute: Attribute) -> BoolArray:
 def neutral_rate(
     captions: Captions, attribute: Attribute, images: BoolArray | None = None
 ) -> float:
-    """Share of captions that name no group of the attribute, in [0, 1]; NaN without captions.
+    """The share of captions that name no group of the attribute, in [0, 1].
 
-    A captioner that always writes "person" has a rate of 1: the rate shows that the captioner
-    avoids groups. The attribute's own words are used, whatever a metric's word list, so that rates
-    are comparable.
+    The rate is NaN without captions, and 1 if the captioner always writes "person". So the rate
+    shows whether the captioner avoids naming groups. The rate always uses the attribute's own
+    words, even if a metric has another word list, so that rates can be compared.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -217,7 +219,7 @@ def neutral_rate(
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The P places where captions contain a word listed for a group.
+    """The P positions at which captions have a word that is listed for a group.
 
     Attributes:
         captions: N captions as lower-case words without punctuation, listed phrases as one word.
@@ -232,14 +234,14 @@ class Listed:
     names: BoolArray
 
     def holding(self, places: BoolArray) -> BoolArray:
-        """(N,) captions that contain at least one of the flagged places."""
+        """(N,) flags: true for captions with at least one of the flagged positions."""
         flags = np.zeros(len(self.captions), bool)
         flags[np.searchsorted(self.captions.starts, self.places[places], side="right") - 1] = True
         return flags
 
 
 def listed_words(captions: Captions, naming: Naming) -> Listed:
-    """The listed words that captions contain.
+    """Find the listed words in captions.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -256,19 +258,19 @@ def _list_words(captions: Captions, naming: Naming) -> Listed:
     if context is not None:  # "a chef's hat" is a chef hat
         words = words.rewrite(lambda word: () if word == "'s" else (word,))
     words = words.join(sorted({*group, *map(plain, naming.other_senses)}))
-    groups = np.array([group.get(word, NO_GROUP) for word in words.types], np.int64)[words.tokens]
-    places = np.flatnonzero(groups >= 0)
+    of_types = np.array([group.get(word, NO_GROUP) for word in words.types], np.int64)
+    places = np.flatnonzero((of_types >= 0)[words.tokens])
     names = np.ones(len(places), bool)
     if context is not None:
         names = describing_a_person(words, places, context)
-    return Listed(words, places, groups[places], names)
+    return Listed(words, places, of_types[words.tokens[places]], names)
 
 
 @each_caption
 def _named_groups(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
-) -> IntArray:
-    named = one_of(captions.read(_mentions, namings, groups))
+) -> Int16Array:
+    named = one_of(captions.read(_mentions, namings, groups)).astype(np.int16)
     named.setflags(write=False)  # all callers get the same array
     return named
 
@@ -285,6 +287,8 @@ def _silent(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
 def _mentions(
     captions: Captions, namings: tuple[Naming, ...], groups: tuple[str, ...]
 ) -> sparse.csr_array:
+    from scipy import sparse
+
     each = [_flags(captions, naming) for naming in namings]
     parts = {"-".join(names): names for names in product(*each)}
     columns = [
@@ -295,7 +299,7 @@ def _mentions(
 
 
 def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
-    """Group to (N,) flags of the captions that name the group."""
+    """A map from groups to (N,) flags of the captions that name the group."""
     matches = listed_words(captions, naming)
     return {
         name: matches.holding(matches.names & (matches.groups == k))
@@ -304,7 +308,7 @@ def _flags(captions: Captions, naming: Naming) -> dict[str, BoolArray]:
 
 
 def lowered_words(captions: Captions) -> Captions:
-    """Raw captions as lower-case words, without punctuation."""
+    """Turn raw captions into lower-case words without punctuation."""
     return captions.read(_lower)
 
 
@@ -317,9 +321,9 @@ def _lower(captions: Captions) -> Captions:
 def task_mentions(
     captions: Captions, vocabulary: TaskVocabulary, tasks: tuple[str, ...]
 ) -> sparse.csr_array:
-    """Which tasks each caption names.
+    """Find the tasks that each caption names.
 
-    Any word of a task names it; the longest phrase wins, so "hot dog" does not name a dog.
+    Any word of a task names the task. The longest phrase wins, so "hot dog" does not name a dog.
 
     Args:
         captions: raw captions; they are tokenised and lower-cased here.
@@ -341,6 +345,8 @@ def _task_mentions(
     columns: tuple[tuple[str, int], ...],
     n_tasks: int,
 ) -> sparse.csr_array:
+    from scipy import sparse
+
     tokens = captions.rewrite(
         lambda word: tokenize_word(word.lower(), keep_punctuation=True, keep_unknown=True)
     ).join(all_words)
@@ -359,7 +365,7 @@ _REACH = 4  # words from a hedge to the group's word: "appears to be a young bla
 
 
 def find_hedged(captions: Captions, attribute: Attribute) -> BoolArray:
-    """(N,) captions that name a group behind a hedge: "appears to be a young man".
+    """(N,) flags: true for captions that name a group after a hedge ("appears to be a young man").
 
     At most three words stand between the hedge and the group's word.
 
@@ -392,14 +398,14 @@ def _find_hedged(captions: Captions, namings: tuple[Naming, ...]) -> BoolArray:
 
 
 def _hedging(words: Captions) -> BoolArray:
-    """(N,) flags of captions with a word of a hedge; only these are then read as text."""
+    """(N,) flags: true for captions with a word of a hedge. Only these are then read as text."""
     pattern = phrase_pattern("hedge")
     single = re.compile(r"appear\w*|seem\w*|look\w*|might|may|could")
     return words.mentions(w for w in words.types if single.fullmatch(w) or pattern.fullmatch(w))
 
 
 def _near_hedges(words: Sequence[str]) -> set[int]:
-    """The places of the words that closely follow a hedge."""
+    """The positions of the words that closely follow a hedge."""
     text = " ".join(words)
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     ends = [match.end() for match in re.finditer(rf"\b(?:{phrase_pattern('hedge').pattern})", text)]

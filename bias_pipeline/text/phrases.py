@@ -1,6 +1,6 @@
-"""What language models write besides captions: preambles, refusals, hedges, requests.
+"""Finds phrases that language models write besides captions: preambles, refusals, hedges, requests.
 
-``phrases.csv`` lists the phrases, each as a pattern of lower-case text with its source.
+``phrases.csv`` lists the phrases. Each phrase is a pattern in lower case, with its source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ODD_BLANKS = ("  ", *"\t\n\r\v\f\x1c\x1d\x1e\x1f")  # ASCII blanks other than a
 
 @cache
 def phrase_pattern(kind: str) -> re.Pattern[str]:
-    """One pattern of all phrases of a kind, such as ``decline``."""
+    """One pattern for all phrases of a kind, such as ``decline``."""
     lines = read_csv(files("bias_pipeline.text").joinpath("phrases.csv").read_text("utf-8"))
     phrases = [line["pattern"] for line in lines if line["kind"] == kind]
     return re.compile("|".join(f"(?:{phrase})" for phrase in phrases))
@@ -31,7 +31,7 @@ def plain_text(text: str) -> str:
 
 
 def plain_texts(texts: Sequence[str]) -> list[str]:
-    """The :func:`plain_text` of many texts.
+    """Apply :func:`plain_text` to many texts.
 
     Example:
         >>> plain_texts(["A  dog’s", "Sorry"])

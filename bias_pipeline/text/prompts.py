@@ -1,4 +1,4 @@
-"""Prompts in a captioner's captions, around a description or instead of a description."""
+"""Finds prompts in a captioner's captions, before, after or instead of a description."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ASKING = frozenset(
 
 
 def echoes(corpus: Corpus) -> BoolArray:
-    """(C,) flags of the captioner's captions in which every sentence is a prompt or a request.
+    """(C,) flags: true for model captions in which every sentence is a prompt or a request.
 
-    A sentence asks for something if it is a request or a question about the image
-    (``phrases.csv``). Ordinary captions that occur often do not count.
+    A request is a sentence that asks for something, or a question about the image
+    (``phrases.csv``). Ordinary captions do not count as prompts, even if they occur often.
     """
     known = corpus.read(prompts_in)
     flags = np.zeros(len(corpus.model), bool)
@@ -42,10 +42,10 @@ def echoes(corpus: Corpus) -> BoolArray:
 
 
 def prompts_in(corpus: Corpus) -> frozenset[str]:
-    """Sentences of the file's prompts, and requests that begin or end at least three captions.
+    """The sentences of prompts in the file, and requests that begin or end at least three captions.
 
-    If prompts differ between captions, only requests count: a model may have drawn the pictures
-    from the prompts.
+    If prompts differ between captions, only requests are used, since the prompts may be the texts
+    from which pictures were generated.
     """
     prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
     known = {_plain_text(sentence) for prompt in prompts for sentence in sentences_of(prompt)}
@@ -57,7 +57,7 @@ def prompts_in(corpus: Corpus) -> frozenset[str]:
 
 
 def without_prompts(text: str, known: frozenset[str]) -> str:
-    """A caption without the prompts before and behind it; a text of nothing but prompts stays.
+    """A caption without prompts before and after it. A text with only prompts does not change.
 
     Example:
         >>> known = frozenset(["describe this image", "is it a man"])
@@ -72,7 +72,7 @@ def without_prompts(text: str, known: frozenset[str]) -> str:
 
 
 def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
-    """The corpus with captions changed by :func:`without_prompts`, and how many changed."""
+    """The corpus after :func:`without_prompts`, and the number of changed captions."""
     known = corpus.read(prompts_in)
     rows = _asking_rows(corpus.model, known) if known else ()
     texts = {row: corpus.model.text(row) for row in rows}
@@ -84,19 +84,19 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether a sentence has the form of a request or a question, which captions may have, too."""
+    """Whether a sentence has the form of a request or a question, as captions may too."""
     bare = _bare(sentence)
     return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
 
 
 def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
-    """The captions with a sentence whose first word can begin a request or a prompt."""
+    """The rows of captions with a sentence whose first word can begin a request or a prompt."""
     return np.flatnonzero(captions.read(_may_ask, known))
 
 
 @each_caption
 def _may_ask(captions: Captions, known: frozenset[str]) -> BoolArray:
-    """(C,) flags of the captions of :func:`_asking_rows`."""
+    """(C,) flags: true for captions that :func:`_asking_rows` returns."""
     first = _ASKING.union(sentence.split()[0] for sentence in known)
     asks = np.array([_plain_text(word) in first for word in captions.types], bool)
     ends = np.array(
@@ -117,5 +117,5 @@ def _plain_text(sentence: str) -> str:
 
 
 def _bare(sentence: str) -> str:
-    """A sentence in lower case, without the blanks and signs around it."""
+    """A sentence in lower case, without blanks and punctuation at its ends."""
     return plain_text(sentence).strip(" /\"'“”*#-–—_>`")

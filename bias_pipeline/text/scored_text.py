@@ -1,4 +1,4 @@
-"""Decides which text of captions is scored, before any metric and for all metrics alike.
+"""Selects the text of captions that is scored, before any metric and equally for all metrics.
 
 Language models also write preambles and refusals, which are no captions.
 """
@@ -42,9 +42,9 @@ _LOOSE = re.compile(
 
 
 def declines(texts: Sequence[str]) -> BoolArray:
-    """(N,) whether each text is a refusal or a service's error message instead of a caption.
+    """(N,) flags: true for texts that are a refusal or a service's error message.
 
-    The beginning decides, even if a description follows.
+    Only the beginning of a text counts, even if a description follows.
 
     Example:
         >>> declines(["I'm sorry, but I can't say.", "ERROR: 429", "a sorry dog"]).tolist()
@@ -59,15 +59,15 @@ def _find_declining(plain: Sequence[str]) -> BoolArray:
 
 
 def _may_have_preamble(plain: Sequence[str]) -> BoolArray:
-    """(N,) whether plain texts may have a preamble; false for nearly every caption, and fast."""
+    """(N,) flags: true for plain texts that may have a preamble; a fast check."""
     match = phrase_pattern("preamble").match
     return np.fromiter((not text[:1].isalpha() or match(text) is not None for text in plain), bool)
 
 
 def preamble_of(text: str) -> str:
-    """The phrases and signs before a caption's content, in lower case; possibly empty.
+    """The phrases and punctuation before the content of a caption, in lower case; may be empty.
 
-    A text that would be all preamble has none.
+    If the whole text looks like a preamble, the result is empty.
 
     Example:
         >>> preamble_of("**Caption:** The image depicts a man.")
@@ -84,7 +84,7 @@ def preamble_of(text: str) -> str:
 
 
 def without_preamble(text: str) -> str:
-    """A caption without its preamble, and without the signs of headings, lists and bold text.
+    """A caption without its preamble and without marks of headings, lists and bold text.
 
     Example:
         >>> without_preamble("Sure! Here is a caption: **A man** rides.")
@@ -102,7 +102,7 @@ def without_preamble(text: str) -> str:
 
 
 def after_thoughts(text: str) -> str:
-    """What a reasoning model answers, without its thoughts; empty if the thoughts have no end.
+    """The answer of a reasoning model without its reasoning; empty if the reasoning does not end.
 
     Example:
         >>> after_thoughts("<think>Is it a man?</think> A dog."), after_thoughts("<think>Is it")
@@ -126,7 +126,7 @@ def _signs_of(kind: str) -> re.Pattern[str]:
 
 
 def openings(captions: Captions) -> list[str]:
-    """(N,) the first words of each caption."""
+    """(N,): the first words of each caption."""
     ends = np.minimum(captions.starts[1:], captions.starts[:-1] + OPENING)
     bounds = zip(captions.starts[:-1].tolist(), ends.tolist(), strict=True)
     tokens, types = captions.tokens.tolist(), captions.types
@@ -134,7 +134,7 @@ def openings(captions: Captions) -> list[str]:
 
 
 def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
-    """The distinct first words of captions, and (N,) which of them each caption begins with.
+    """The distinct beginnings of captions, and for each caption the index of its beginning, (N,).
 
     Example:
         >>> texts, places = distinct_openings(Captions.from_texts(["a dog", "a cat", "a dog"]))
@@ -147,7 +147,7 @@ def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
 
 
 def shared_opening(captions: Captions) -> tuple[str, int]:
-    """The longest beginning that at least a third of the captions share, and their number.
+    """The longest beginning that at least a third of captions share, and how many share it.
 
     Example:
         >>> texts = ["A detailed view of a man"] * 50 + ["a man"] * 50
@@ -168,7 +168,7 @@ def shared_opening(captions: Captions) -> tuple[str, int]:
 
 
 def _shared_openings(captions: Captions) -> list[tuple[str, ...]]:
-    """The beginnings of three words or more that at least a third of the captions share."""
+    """The beginnings of three or more words that at least a third of captions share."""
     words = captions.rewrite(_letters)
     needed = SHARED * len(words)
     shared = []
@@ -198,7 +198,7 @@ def _n_opening(captions: Captions, opening: Sequence[str]) -> int:
 def _next_words(
     words: Captions, rows: IntArray, place: int, needed: float
 ) -> list[tuple[int, IntArray]]:
-    """The words that enough captions have at a place, each with these captions."""
+    """The next words that enough captions have at a position, with the captions of each word."""
     rows = rows[words.lengths[rows] > place]
     tokens = words.tokens[words.starts[rows] + place]
     counts = np.bincount(tokens, minlength=1)
@@ -210,13 +210,13 @@ def most_common(preambles: Iterable[str]) -> str:
 
 
 def _letters(word: str) -> list[str]:
-    """A word in lower case, without the signs at its ends; empty if it has only signs."""
+    """A word in lower case, without punctuation at its ends; may be empty."""
     bare = word.lower().strip("\"'“”’.,:;!?()[]*_#-–—")
     return [bare] if bare else []
 
 
 def _start(plain: str) -> tuple[str, int]:
-    """A text and the place of its first letter or digit."""
+    """A text and the position of its first letter or digit."""
     if plain[:1].isalnum():
         return plain, 0
     return plain, next((i for i, sign in enumerate(plain) if sign.isalnum()), len(plain))
@@ -230,7 +230,7 @@ Unit = Literal["caption", "sentence", "subject"]
 
 @dataclass(frozen=True)
 class ScoredText:
-    """Rewrites a corpus so that its captions have only the text that is to be scored."""
+    """Rewrites the captions of a corpus so that they contain only the text to be scored."""
 
     # Whether phrases before the content ("The image depicts") stay; `cut` removes them from the
     # captioner's captions and from human captions alike
@@ -253,10 +253,11 @@ class ScoredText:
             raise UsageError("text.unit=subject needs words for persons in text.subjects")
 
     def apply(self, corpus: Corpus, blank_limit: float = BLANK_LIMIT) -> Corpus:
-        """The corpus with only the text that is scored.
+        """The corpus, reduced to the text that is scored.
 
-        ``blank_limit`` is the share of a side's captions, in [0, 1], above which absent captions
-        are refused: blank and declined captions, or human captions that describe nothing.
+        Blank and declined captions are left out, and also human captions that describe nothing. If
+        more than the share ``blank_limit`` of a side's captions, in [0, 1], is left out, an error
+        is raised.
         """
         if self.stock == "drop":
             persons = words_of(self.subjects.words) if self.subjects else ()
@@ -301,7 +302,7 @@ class ScoredText:
 
 
 def _without_thoughts(corpus: Corpus) -> Corpus:
-    """The corpus without the thoughts of a reasoning model before its captions."""
+    """The corpus without the reasoning that a model wrote before captions."""
     model, words = corpus.model, "\n".join(corpus.model.types)
     if not any(_signs_of(kind).search(words) for kind in ("thought", "answer", "sign")):
         return corpus
@@ -320,16 +321,16 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts.
+    """The caption without reasoning.
 
-    If no text is left it is ``<think>``, which counts as declined.
+    If no text remains, the result is ``<think>``, which counts as declined.
     """
     answer = after_thoughts(text)
     return "<think>" if text and is_blank(answer) else answer
 
 
 def _without_prompts(corpus: Corpus) -> Corpus:
-    """The corpus without prompts around its captions, with notes on the prompts."""
+    """The corpus without prompts around captions, with notes on the prompts."""
     described, n_cut = captions_without_prompts(corpus)
     flags = described.read(echoes)
     notes = []
@@ -353,25 +354,24 @@ def _quote(texts: Iterable[str]) -> str:
 
 
 def declined_images(corpus: Corpus) -> BoolArray:
-    """(N,) images that the captioner declines to describe, whether or not refusals are scored."""
+    """(N,) flags: true for images that the captioner declines, even if refusals are scored."""
     flags = corpus.declined > 0 if len(corpus.declined) else np.zeros(len(corpus), bool)
     flags[corpus.model.image_rows[corpus.read(_declining)]] = True
     return flags
 
 
 def _declining(corpus: Corpus) -> BoolArray:
-    """(C,) the captioner's captions that decline."""
+    """(C,) flags: true for the captioner's captions that decline."""
     return corpus.model.read(_openings_read)[0] | corpus.read(echoes)
 
 
 def _preambles(captions: Captions) -> Counter[str]:
-    """Each preamble, with the number of captions that open with it."""
     return captions.read(_openings_read)[1]
 
 
 @each_caption
 def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
-    """(C,) flags of captions that decline, and how many captions open with each preamble."""
+    """Flags (C,) of captions that decline, and the number of captions with each preamble."""
     texts, places = distinct_openings(captions)
     plain = plain_texts(texts)
     flags = _find_declining(plain)
@@ -384,7 +384,7 @@ def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
 
 
 def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
-    """Captions after all texts were rewritten; unchanged texts are not tokenised again."""
+    """Rewrite all texts of captions. Unchanged texts are not tokenised again."""
 
     def rewrite_block(block: Captions) -> Captions:
         texts = [rule(block.text(row)) for row in range(len(block))]
@@ -394,7 +394,6 @@ def _rewrite(captions: Captions, rule: Callable[[str], str]) -> Captions:
 
 
 def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
-    """The notes on how captions begin."""
     preambles = _preambles(corpus.model)
     begun, n_captions = preambles.total(), len(corpus.model)
     notes = []
@@ -420,7 +419,7 @@ def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
 
 
 def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
-    """A note on how many words the captions still have."""
+    """A note on the number of words that remain in captions."""
     lengths = [
         f"{_mean_length(scored.side(side)):.1f} of {_mean_length(raw.side(side)):.1f} ({whose})"
         for side, whose in (("model", "model"), ("human", "annotators"))
@@ -434,9 +433,9 @@ def _mean_length(captions: Captions) -> float:
 
 
 def visible(word: str) -> str:
-    """A word without format characters (Unicode's Cf): zero-width, soft hyphens, byte order marks.
+    """A word without format characters (Unicode Cf) such as zero-width characters and soft hyphens.
 
-    Keep a zero-width joiner between two non-ASCII characters, where it is part of the spelling.
+    A zero-width joiner between two non-ASCII characters is kept, since it is part of the spelling.
 
     Example:
         >>> visible("wo" + chr(0x200B) + "man" + chr(0x200D))
@@ -452,7 +451,7 @@ def visible(word: str) -> str:
 
 
 def without_invisible(captions: Captions) -> Captions:
-    """Captions with every word as :func:`visible` has it; the same object if no word changes."""
+    """Apply :func:`visible` to all words. If no word changes, the same object is returned."""
     shown = {word: visible(word) for word in captions.types}
     if all(word == new for word, new in shown.items()):
         return captions

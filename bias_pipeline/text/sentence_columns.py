@@ -1,4 +1,4 @@
-"""The sentences of captions, as columns."""
+"""Splits captions into sentences and stores the sentences as columns."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bias_pipeline.text.sentences import ends_sentence, sentences_of
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """The S sentences of N captions, in order.
+    """The S sentences of N captions, in the order of the captions.
 
     Attributes:
-        words: a row for each sentence; its image is the number of its caption.
-        about_person: (S,) whether a sentence mentions a person.
+        words: one row for each sentence, where the caption's index is stored as image.
+        about_person: (S,) flags: true for sentences that mention a person.
     """
 
     words: Captions
@@ -27,7 +27,7 @@ class Sentences:
 
     @property
     def person_number(self) -> IntArray:
-        """(S,) how many sentences about a person the caption has up to and including this sentence.
+        """(S,): how many sentences about a person the caption has, up to and including this one.
 
         Example:
             >>> words = Captions.from_texts(["A hall.", "A man sits.", "He reads."], [0, 0, 0])
@@ -41,9 +41,9 @@ class Sentences:
 
 
 def split_sentences(captions: Captions) -> Captions:
-    """(S,) the sentences of captions; the number of its caption stands as a sentence's image.
+    """The S sentences of captions. The index of the caption is stored as the image of a sentence.
 
-    A preamble ("Sure! Here it is:") is a sentence of its own.
+    A preamble ("Here it is:") is a sentence of its own.
 
     Example:
         >>> sentences = split_sentences(Captions.from_texts(["A hall. A man sits.", "a dog"]))
@@ -68,7 +68,7 @@ def _split(captions: Captions) -> Captions:
 
 
 def _may_have_several(captions: Captions) -> BoolArray:
-    """(N,) flags of captions in which a word before the last may end a sentence."""
+    """(N,) flags: true for captions in which a word before the last may end a sentence."""
     ends = np.array([ends_sentence(word) for word in captions.types], bool)
     flags = ends[captions.tokens] if len(ends) else np.zeros(0, bool)
     flags[captions.starts[1:][captions.lengths > 0] - 1] = False
@@ -76,7 +76,7 @@ def _may_have_several(captions: Captions) -> BoolArray:
 
 
 def _further_begins(words: list[str]) -> Iterator[int]:
-    """The places of the first words of a caption's content and of further sentences."""
+    """The positions of the first words of a caption's content and of its further sentences."""
     text = " ".join(words)
     preamble = preamble_of(text)
     place = len(preamble.split())

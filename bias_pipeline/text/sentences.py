@@ -15,7 +15,7 @@ _SHORTENED = re.compile(
 
 
 def ends_sentence(word: str) -> bool:
-    """Whether a caption's word, punctuation included, ends a sentence.
+    """Whether a word of a caption, with its punctuation, ends a sentence.
 
     Example:
         >>> [word for word in ("rides.", "he!”", "Mr.", "3.5", "a") if ends_sentence(word)]
@@ -25,9 +25,10 @@ def ends_sentence(word: str) -> bool:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a caption; empty for a text without a word.
+    """The sentences of a caption; empty for a text without words.
 
-    A full stop behind a known short form ("Mr.", "e.g.") or a single letter ends no sentence.
+    A full stop after a known abbreviation ("Mr.", "e.g.") or a single letter does not end a
+    sentence.
 
     Example:
         >>> sentences_of("A man rides. He wears a hat! Mr. Smith, 3.5 m tall")
@@ -51,7 +52,7 @@ def first_sentence(text: str) -> str:
 
 
 def sentences_with(text: str, words: frozenset[str]) -> str:
-    """The sentences of a caption that contain one of the words; else its first sentence.
+    """The sentences of a caption that contain one of the words, or else the first sentence.
 
     Example:
         >>> sentences_with("A hall. A man sits. It is dark.", frozenset(["man"]))

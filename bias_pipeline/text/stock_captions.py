@@ -1,7 +1,7 @@
-"""Human captions that describe nothing: stock sentences, and copies that pad an image's list.
+"""Removes human captions that describe nothing: stock sentences and repeated captions.
 
-Some data sets have one sentence for every picture that annotators could not describe (VizWiz), and
-some programs repeat captions until each image has five.
+Some data sets (VizWiz) use one fixed sentence for all pictures that annotators could not describe.
+Some programs repeat captions until each image has five.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ _NOBODY = words_of(
     "person, persons, people, human, humans, someone, somebody, individual, individuals"
 )
 _LONGEST = 60  # characters of a sentence in a note
+_AT_ONCE = 1 << 13  # captions hashed at once, so that their numbers stay in a core's cache
 
 
 def without_stock(
     corpus: Corpus, persons: Iterable[str] = (), blank_limit: float = BLANK_LIMIT
 ) -> Corpus:
-    """The corpus without human captions that describe nothing, with a note on each kind.
+    """The corpus without human captions that describe nothing, and a note on each kind.
 
-    Blank captions and stock sentences are refused if together they are more than the share
-    ``blank_limit``, in [0, 1], of the human captions.
+    An error is raised if blank captions and stock sentences together exceed the share
+    ``blank_limit``, in [0, 1], of human captions.
     """
     human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
     sentences = _Sentences.find(human, frozenset(persons) - frozenset(_NOBODY))
@@ -80,7 +81,7 @@ def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) 
 
 @dataclass(frozen=True)
 class _Sentences:
-    """Human captions as sentences, without case and signs."""
+    """Human captions in lower case without punctuation, each as one sentence."""
 
     captions: Captions  # C captions, as they are
     numbers: IntArray  # (C,) the number of each sentence; sentences in the most images come first
@@ -105,9 +106,9 @@ class _Sentences:
         return self.numbers < number
 
     def _stands_out(self, number: int) -> bool:
-        """Whether a sentence is a stock sentence, since it is far more frequent than the next."""
+        """Whether a sentence is a stock sentence, that is, far more frequent than the next one."""
         images, following = [*self.images[number : number + 2], 0, 0][:2]
-        described = len(np.unique(self.captions.image_rows))
+        described = int((self.captions.positions == 0).sum())
         frequent = images >= FEWEST and images > SHARE * described
         return frequent and images >= TIMES * following > 0 and not self._describes(number)
 
@@ -125,7 +126,7 @@ class _Sentences:
 
 
 def _letters(word: str) -> str:
-    """A word in lower case without signs; empty if it is only signs."""
+    """A word in lower case without punctuation; may be empty."""
     return "".join(filter(str.isalnum, word)).lower()
 
 
@@ -140,26 +141,33 @@ def _hash_words(captions: Captions) -> UIntArray:
 
 
 def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
-    """(C,) a hash of each caption; captions of equal words have equal hashes.
+    """(C,): a hash of each caption. Captions with equal words have equal hashes.
 
-    ``words`` (V,) are the distinct words as they count, empty for words that do not count.
+    ``words`` (V,) are the distinct words in the form that is compared. This form is empty for words
+    that are ignored.
     """
-    counts = np.array(list(map(bool, words)), bool)[captions.tokens]
-    before = offsets(counts)
-    place = before[:-1] - np.repeat(before[captions.starts[:-1]], captions.lengths)
-    terms = hash_ids(words)[captions.tokens] * (2 * place + 1).astype(np.uint64) * counts
-    total = np.zeros(len(terms) + 1, np.uint64)
-    np.cumsum(terms, out=total[1:])
-    return total[captions.starts[1:]] - total[captions.starts[:-1]]
+    of_types, count = hash_ids(words), np.array(list(map(bool, words)), bool)
+    hashes = np.empty(len(captions), np.uint64)
+    for first in range(0, len(captions), _AT_ONCE):
+        starts = captions.starts[first : first + _AT_ONCE + 1]
+        tokens = captions.tokens[starts[0] : starts[-1]]
+        starts = starts - starts[0]
+        before = offsets(count[tokens])
+        place = before[:-1] - np.repeat(before[starts[:-1]], np.diff(starts))
+        terms = of_types[tokens] * (2 * place + 1).astype(np.uint64) * count[tokens]
+        total = np.zeros(len(terms) + 1, np.uint64)
+        np.cumsum(terms, out=total[1:])
+        hashes[first : first + _AT_ONCE] = np.diff(total[starts])
+    return hashes
 
 
 def _copies(captions: Captions) -> BoolArray:
-    """(C,) captions that repeat another caption of their image to fill its list.
+    """(C,) flags: true for captions that only repeat another caption of their image.
 
-    A repeated caption counts if all captions of its image are equal. Two equal captions count only
-    if no image has more than two captions, since otherwise they may be equal by chance. Repeated
-    captions of other images count, too, if all images have equally many captions and repeated
-    captions always come last: annotators' own captions come in any order.
+    If all captions of an image are equal, the repeated ones count. Two equal captions count only if
+    no image has more than two captions, because they may otherwise be equal by chance. On other
+    images, repeated captions count only if all images have the same number of captions and repeated
+    captions always come last. Captions that annotators wrote would come in any order.
     """
     images = captions.image_rows
     hashes = captions.read(_hash_words) + mix(images.astype(np.uint64))

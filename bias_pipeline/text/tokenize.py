@@ -1,10 +1,11 @@
-"""Our tokenizer: fast, versioned, the same on every system."""
+"""The project's tokenizer, which is fast, has a version, and works the same on every system."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.captions import Captions
@@ -25,15 +26,15 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf
 
 
 class Tokenize(TextTransform):
-    """Split captions into words and punctuation.
+    """Splits captions into words and punctuation.
 
-    A token is a run of letters and digits or a single other character, after Unicode NFC. English
+    A token is a run of letters and digits, or a single other character, in Unicode NFC. English
     clitics are separate tokens ("man's" is ``man 's``, "isn't" is ``is n't``), so that masking
-    finds the word. Hyphens separate for the same reason ("police-woman" is three tokens). Scripts
-    without blanks give one token per character.
+    finds the word. Words are split at hyphens for the same reason ("police-woman" is three tokens).
+    In scripts without blanks, each character is a token.
 
-    Captions of the sides in ``lowercase`` are lower-cased; the published LIC protocol lower-cases
-    ``human`` alone. A literal ``<unk>`` is one special token if ``keep_unknown`` is true. The
+    The captions of sides in ``lowercase`` become lower case. The published LIC protocol does this
+    only for ``human``. A literal ``<unk>`` is one special token if ``keep_unknown`` is true. The
     published protocol splits ``<unk>`` into three tokens.
 
     Example:
@@ -62,7 +63,7 @@ class Tokenize(TextTransform):
         self.keep_unknown = keep_unknown
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of one side as tokens."""
+        """The captions of one side, split into tokens."""
         lower = side in self.lowercase
 
         def tokens(word: str) -> list[str]:
@@ -76,7 +77,7 @@ class Tokenize(TextTransform):
 
 
 def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> list[str]:
-    """Split one word (text without white space) into tokens; see :class:`Tokenize`."""
+    """Split one word (text without white space) into tokens by the rules of :class:`Tokenize`."""
     if keep_unknown and _UNKNOWN in word:
         first, *others = (
             tokenize_word(part, keep_punctuation=keep_punctuation, keep_unknown=False)
@@ -90,8 +91,9 @@ def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> l
     return tokens if keep_punctuation else [t for t in tokens if any(map(str.isalnum, t))]
 
 
+@lru_cache(maxsize=1 << 14)  # metrics ask for the same lists again and again
 def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
-    """A listed word or phrase in the form that it has in tokenised captions.
+    """A listed word or phrase in the form of tokenised captions.
 
     Example:
         >>> as_tokens("dark-skinned"), as_tokens("catcher's mitt")
@@ -107,7 +109,7 @@ def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
 
 
 def _unicode_tokens(word: str) -> list[str]:
-    """Runs of letters, digits and their marks, and every other character by itself."""
+    """Runs of letters, digits and accents, and every other character as its own token."""
     tokens: list[str] = []
     in_word = False
     for sign in word:

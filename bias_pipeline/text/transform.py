@@ -1,4 +1,4 @@
-"""The base of all text transforms, and functions that edit words in all captions at once."""
+"""Defines the base class of text transforms, and edits words in all captions at once."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from bias_pipeline.declared import Configurable
 
 Transform = Callable[[Corpus], Corpus]
 
+CHANGES, EXAMPLES = "equal_speech", "equal_speech_examples"  # tables of the matched alignment
+
 _BLOCK = 50_000  # captions edited at once, plus the remaining captions of the last image
 
 
 class TextTransform(Configurable, ABC):
-    """A pure function of a corpus that rewrites the captions of some sides."""
+    """A pure function that rewrites the captions of some sides of a corpus."""
 
     def __init__(self, sides: Sequence[Side] = SIDES) -> None:
         self.sides = tuple(sides)
 
     def __call__(self, corpus: Corpus) -> Corpus:
-        """A corpus with rewritten captions; the input stays as it is."""
+        """A corpus with rewritten captions; the input does not change."""
         return corpus.rewrite({side: self.rewrite(corpus, side) for side in self.sides})
 
     @property
     def alternatives(self) -> Mapping[str, TextTransform]:
-        """The variants by name, if scores are averaged over several; else only this transform."""
+        """By name, the variants over which scores are averaged; else only this transform."""
         return {"": self}
 
     @abstractmethod
@@ -40,14 +42,14 @@ class TextTransform(Configurable, ABC):
 
 
 def apply_transforms(transforms: Iterable[Transform], corpus: Corpus) -> Corpus:
-    """The corpus after all transforms in order; mask-then-align differs from align-then-mask."""
+    """Apply all transforms in order, which matters for masking and alignment."""
     for transform in transforms:
         corpus = transform(corpus)
     return corpus
 
 
 def alternatives(transforms: Sequence[Transform]) -> Mapping[str, tuple[Transform, ...]]:
-    """Every combination of the transforms' variants, by name.
+    """Every combination of variants of the transforms, by name.
 
     Example:
         >>> list(alternatives([Identity()]))
@@ -66,15 +68,14 @@ def alternatives(transforms: Sequence[Transform]) -> Mapping[str, tuple[Transfor
 
 
 class Identity(TextTransform):
-    """Leaves captions as they are (``masking=none``, ``alignment=none``)."""
+    """Leaves captions unchanged (``masking=none``, ``alignment=none``)."""
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """The captions of the side, unchanged."""
         return corpus.side(side)
 
 
 def is_special(word: str) -> bool:
-    """Whether a token was inserted by a transform.
+    """Whether a transform inserted the token.
 
     Example:
         >>> is_special("<unk>"), is_special("unk"), is_special("<")
@@ -94,21 +95,21 @@ class Entries:
         return len(self.captions)
 
     def of_rows(self, first: int, last: int) -> Entries:
-        """The pairs of some rows of captions, with rows counted from the first of these."""
+        """The pairs of some rows of captions. Rows are counted from ``first``."""
         inside = (first <= self.captions) & (self.captions < last)
         return Entries(self.captions[inside] - first, self.types[inside])
 
     def keys(self, n_types: int) -> IntArray:
-        """(E,) a number for each pair."""
+        """(E,): a number for each pair."""
         return self.captions * n_types + self.types
 
 
 def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions:
-    """Captions with some words removed and others added.
+    """Remove some words from captions and add other words.
 
-    All occurrences of a removed word are removed. An added word is placed as in another caption of
-    the same image: before the word that follows it there, else after the word that precedes it
-    there, else at the end.
+    All occurrences of a removed word are removed. The position of an added word is copied from
+    another caption of the same image: before the word that follows it there, else after the word
+    that precedes it there, else at the end.
 
     Example:
         >>> both = Captions.from_texts(["a dog runs", "a big dog"], [0, 0])
@@ -130,14 +131,13 @@ def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions
 
 
 def _block(captions: Captions, first: int, last: int) -> Captions:
-    """The captions from one row up to another, with all words."""
+    """The captions from row ``first`` up to row ``last``, with all words."""
     starts = captions.starts[first : last + 1]
     tokens = captions.tokens[starts[0] : starts[-1]]
     return Captions(captions.types, tokens, starts - starts[0], captions.image_rows[first:last])
 
 
 def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Array, IntArray]:
-    """The words of the edited captions, and how many words each caption has."""
     caption_of = np.repeat(np.arange(len(captions)), captions.lengths)
     keys = caption_of * len(captions.types) + captions.tokens
     remaining = ~_numbers_in(np.sort(removed.keys(len(captions.types))), keys)[1]
@@ -150,7 +150,7 @@ def _edit(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32Ar
 
 
 def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Entries) -> IntArray:
-    """(E,) where added words go: odd numbers; a token's number is twice its index."""
+    """(E,): the positions of added words as odd numbers; a token has twice its index."""
     n_types = len(captions.types)
     of_image = captions.image_rows[caption_of] * n_types + captions.tokens
     donor = _first_of(of_image, captions.image_rows[added.captions] * n_types + added.types)
@@ -165,7 +165,7 @@ def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Ent
 
 
 def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
-    """(E,) the first place of each sought key, -1 where there is none.
+    """(E,): the first position of each sought key, or -1 if there is none.
 
     Example:
         >>> _first_of(np.array([5, 3, 5]), np.array([5, 4])).tolist()
@@ -180,7 +180,7 @@ def _first_of(keys: IntArray, sought: IntArray) -> IntArray:
 
 
 def _numbers_in(ascending: IntArray, keys: IntArray) -> tuple[IntArray, BoolArray]:
-    """(N,) the place of each key among ascending keys, and (N,) whether the key is among these."""
+    """For each key, (N,) its position among ascending keys, and (N,) whether it is there."""
     if not len(ascending):
         return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
     number = np.searchsorted(ascending, keys)

@@ -109,6 +109,13 @@ def test_an_item_that_counts_nowhere_moves_no_optimum():
     np.testing.assert_allclose(whole, without, atol=2e-5)
 
 
+def test_features_larger_than_the_ones_leave_the_intercept_free():
+    x, counts, truths = problem(9, 1)
+    weights = fit(3 * x[:30], counts[:30], truths[:30], C)  # one feature is solved for with it
+    left = slope(3 * x[:30], counts[:30, 0], truths[:30, 0], weights[:, 0])
+    assert np.abs(left).max() < 1e-4
+
+
 def test_an_unknown_feature_weighs_nothing_and_is_a_feature_less():
     x, counts, truths = problem(5, 2)
     known = np.ones((6, 2), bool)

@@ -3,10 +3,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bias_pipeline.corpus.attribute import LabelMap
-from bias_pipeline.corpus.captions import is_blank
-from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.captions import Captions, is_blank, may_be_blank
+from bias_pipeline.corpus.corpus import SIDES, Record
 from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.errors import DataError, UsageError
 from tests.corpora import make_corpus
@@ -141,6 +143,20 @@ WORDS = ["a", "7", "犬", "man", "none of them", "<unk> dog", "nan bread"]
 )
 def test_what_says_nothing_is_blank(text, blank):
     assert is_blank(text) == blank
+
+
+@given(st.lists(st.text("na<>u ._ﬁß犬\0", max_size=14), min_size=1, max_size=9))
+def test_every_blank_text_is_among_those_that_may_be_blank(texts):
+    perhaps = may_be_blank(Captions.from_texts([*texts, *BLANKS]))
+    assert all(perhaps[[is_blank(text) for text in (*texts, *BLANKS)]])
+
+
+def test_blank_and_long_captions_of_unsorted_images_are_found():
+    rows = [Record("9", ". ", ("a dog", "nan", "x " * 6_000)), Record("10", "a cat"), Record("8")]
+    corpus = make_corpus(rows, blank_limit=1.0)
+    assert [corpus.blank_counts[side].tolist() for side in SIDES] == [[0, 1, 0], [0, 1, 0]]
+    assert (corpus.human.image_rows.tolist(), corpus[2].model) == ([1, 1], "a cat")
+    assert [len(corpus.human.words(row)) for row in range(2)] == [2, 5_000]
 
 
 def with_blank_captions(n: int) -> list[Record]:

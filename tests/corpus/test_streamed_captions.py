@@ -22,6 +22,7 @@ def in_memory() -> Captions:
 @pytest.fixture
 def in_file(in_memory, monkeypatch) -> Captions:
     monkeypatch.setattr(streamed_captions, "_WORDS", 20)
+    monkeypatch.setattr(streamed_captions, "_STEP", 4)
     writer = CaptionsWriter()
     for begin in range(0, len(TEXTS), 10):
         some = Captions.from_texts(
@@ -85,6 +86,14 @@ def test_captions_are_all_alike_only_if_all_blocks_are(monkeypatch):
         writer.add(Captions.from_texts(texts))
         alike.append(writer.finish().all_alike)
     assert alike == [True, False]
+
+
+def test_a_caption_takes_eight_bytes_beside_its_words():
+    writer = CaptionsWriter()
+    writer.add(Captions.from_texts(TEXTS * 100))
+    captions = writer.finish()
+    arrays = [column for column in vars(captions).values() if isinstance(column, np.ndarray)]
+    assert sum(column.nbytes for column in arrays) <= 8.2 * len(captions)
 
 
 def test_another_process_reads_the_same_file(in_file):

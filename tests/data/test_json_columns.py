@@ -75,6 +75,7 @@ def test_values_that_arrow_would_change_are_left_to_the_strict_reader(tmp_path, 
         ('{"x": NaN, "annotations": [{"image_id": 7, "caption": "a"}]}', "NaN is not JSON"),
         ('[{"image_id": 7, "caption": "a"}, {"image_id": 8}]', "entry 1: key 'caption' is absent"),
         ('[{"image_id": 7, "caption": "a"}, 5]', r"\[1\] must be an object"),
+        (f'[{{"image_id": 7, "caption": "a", "x": [{"1" * 4301}]}}]', "4301"),
     ],
 )
 def test_faults_are_worded_with_their_places(tmp_path, text, fault):

@@ -54,6 +54,13 @@ def test_predictions_on_groups_come_back_exactly(tmp_path, k):
     assert all(are_same(one, two) for one, two in zip(predictions, written, strict=True))
 
 
+def test_only_ids_of_guessed_images_are_looked_at(tmp_path):
+    images, truth = (np.array([42]),), (np.array([0]),)
+    guesses = Predictions("model", (0,), images, truth, (np.full((1, 2), 0.5),), ("a", "b"))
+    write_predictions(tmp_path, [guesses], {42: "id"})
+    assert pd.read_parquet(tmp_path / EXCLUSIVE)["image_id"].tolist() == ["id"]
+
+
 def test_predictions_come_back_in_rows_of_another_corpus(tmp_path):
     write_predictions(tmp_path, [exclusive()], IDS)
     (prediction,) = read_predictions((tmp_path / EXCLUSIVE).read_bytes(), IDS[::-1])

@@ -103,3 +103,8 @@ def test_texts_that_hold_a_sign_are_found_in_their_order(between):
     assert holding(texts, "&", "#") == [f"b#{between}#", "&", "#&"]
     assert holding(texts, "@") == []
     assert holding([], "#") == []
+
+
+def test_a_sign_with_a_blank_is_found_between_two_words():
+    texts = ["a wo- man", "two- men", "cut-\nout", "two men", "out-"]
+    assert holding(texts, "wo- m", "-\n") == texts[:3]

@@ -1,5 +1,6 @@
 """Labels and captions of other images are recognised."""
 
+import ast
 import csv
 import json
 import random
@@ -8,7 +9,7 @@ from functools import cache
 import pytest
 
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.text.image_fit import misfit, objects_misfit
 from tests.corpora import DATA, GENDER, make_corpus
 
@@ -87,6 +88,15 @@ def test_wrong_labels_of_a_tenth_of_the_images_are_left_to_the_user():
     assert reason(labels=labels, captions=true_captions()) == ""
 
 
+@pytest.mark.parametrize("every", [400, 10, 5])
+def test_a_model_that_calls_most_women_men_is_judged_as_it_is(every):
+    captions = [
+        caption if i % every == 0 else caption.replace("woman", "man")
+        for i, caption in enumerate(true_captions())
+    ]
+    assert reason(captions=captions, people=False) == ""
+
+
 def test_nothing_is_said_of_few_images():
     assert reason(18, captions=move(true_captions(18))) == ""
 
@@ -149,8 +159,40 @@ def test_captions_of_real_models_fit_until_they_are_moved(path, real_gender):
 
 @pytest.fixture(scope="module")
 def real_gender() -> Attribute:
+    return real_attribute("gender")
+
+
+def real_attribute(name: str) -> Attribute:
     from bias_pipeline.run.compose import cell
 
     if not REAL:
         pytest.skip(f"no real captions at {DATA}; set BIAS_PIPELINE_DATA to have this test run")
-    return cell(["attribute=gender"]).build("attribute")
+    return cell([f"attribute={name}"]).build("attribute")
+
+
+@pytest.mark.parametrize("people", [True, False])
+@pytest.mark.parametrize("model", ["oscar", "sat", "nicplus"])
+def test_real_labels_of_age_fit_captions_that_name_few_adults(model, people):
+    assert misfit_of_ages(model, people=people) == ""
+
+
+def test_real_labels_of_age_that_moved_by_one_row_are_recognised():
+    assert misfit_of_ages("sat", by=1).startswith("labels contradict human captions in 61% of ")
+
+
+def misfit_of_ages(model: str, *, people: bool = True, by: int = 0) -> str:
+    age = real_attribute("age")
+    with (DATA / "relic" / "age_dataset.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    labels = move([row["bb_age"] for row in rows], by)
+    records = [
+        Record(
+            row["img_id"],
+            row[f"pred_{model}"],
+            tuple(ast.literal_eval(row["caption_list"])) if people else (),
+            {"age": label},
+        )
+        for row, label in zip(rows, labels, strict=True)
+    ]
+    groups = {"age": (("old", "young"), age.labels["relic"])}
+    return misfit(Corpus.build(records, dataset="relic", captioner=model, groups=groups), age)

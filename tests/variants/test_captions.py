@@ -54,7 +54,7 @@ VARIANTS = [
         "an object of image ids",
     ),
     Variant(
-        "`{id: [{caption: ...}]}`, as evaluation code has it",
+        "`{id: [{caption: ...}]}`, as evaluation code writes it",
         {"mine.json": json.dumps({i: [{"caption": t}] for i, t in CAPTIONS.items()})},
         "an object of image ids",
     ),
@@ -85,7 +85,7 @@ VARIANTS = [
         {"mine.json": json.dumps([{**row, "caption": [row["caption"]]} for row in rows()])},
     ),
     Variant(
-        "lists of one caption, printed in a table",
+        "cells that contain a printed list of one caption",
         {"mine.csv": csv({"image_id": list(IDS), "caption": [f'"{[t]!r}"' for t in TEXTS]})},
     ),
     Variant("semicolons", {"mine.csv": table(sign=";")}, "columns separated by semicolons"),
@@ -99,26 +99,26 @@ VARIANTS = [
     Variant("a byte order mark", {"mine.csv": b"\xef\xbb\xbf" + table().encode()}),
     Variant("Windows line ends", {"mine.csv": table().replace("\n", "\r\n")}),
     Variant(
-        "`caption` beside `pred`",
+        "columns `caption` and `pred`",
         {"mine.json": json.dumps(rows(pred="a dog"))},
         "caption ('a man with a kite') and pred ('a dog') may both be the captioner's "
         "captions; choose one with --caption-column COLUMN (dataset.caption_column=COLUMN)",
         code=3,
     ),
     Variant(
-        "`caption` beside `pred`, if an option names one",
+        "columns `caption` and `pred`, if an option names one of them",
         {"mine.json": json.dumps(rows(text="pred", caption="a dog"))},
         words=("--caption-column", "pred"),
     ),
     Variant(
-        "columns of unknown names",
+        "columns with unknown names",
         {"mine.csv": table("nr", "alt")},
         "'image_id' is absent, and no other column is known for image ids; found nr "
         "('100'), alt ('a man with a kite'). Name yours with --id-column COLUMN",
         code=3,
     ),
     Variant(
-        "columns of unknown names, if options name them",
+        "columns with unknown names, if options give these names",
         {"mine.csv": table("nr", "alt")},
         words=("--id-column", "nr", "--caption-column", "alt"),
     ),
@@ -137,7 +137,7 @@ VARIANTS = [
         code=2,
     ),
     Variant(
-        "two lists in one object",
+        "two lists of captions in one JSON object",
         {"mine.json": json.dumps({"greedy": rows(), "beam": rows()})},
         "it is not clear which list to read: greedy, beam",
         code=3,
@@ -149,13 +149,13 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "lists of several captions, of which the first is scored",
+        "lists of several captions; the first caption is scored",
         {"mine.json": json.dumps({i: [t, "a dog"] for i, t in CAPTIONS.items()})},
         "number 0 of each is scored, 12 others are not",
         ("dataset.multi_caption=true",),
     ),
     Variant(
-        "five numbered captions of each image, as `caption --n 5` writes (the first is scored)",
+        "five numbered captions of each image, written by `caption --n 5`; the first is scored",
         {
             "mine.json": json.dumps(
                 [
@@ -191,12 +191,14 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "`sep=;` in the first line, as Excel has it",
+        "`sep=;` in the first line, as Excel writes it",
         {"mine.csv": f"sep=;\n{table(sign=';')}"},
         "columns separated by semicolons",
     ),
     Variant("a blank first line", {"mine.csv": f"\n{table()}"}),
-    Variant("a title above", {"mine.csv": f"My captions\n\n{table()}"}, "heading in line 3"),
+    Variant(
+        "a title above the table", {"mine.csv": f"My captions\n\n{table()}"}, "heading in line 3"
+    ),
     Variant(
         "`.tsv` with quoting",
         {"mine.tsv": mark('"{}"', "\t")},
@@ -209,7 +211,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "rows that two stray quotation marks join",
+        "rows that are joined by two stray quotation marks",
         {"mine.csv": table() + '200,"a tv of 40\n201,a man\n202,a tv of 40"\n'},
         "line 14: a quotation mark opens a cell of 3 lines here, which holds the row of 201",
         code=3,
@@ -224,27 +226,27 @@ VARIANTS = [
     ),
     Variant("`b'...'`", {"mine.csv": print_list(str.encode)}),
     Variant(
-        "a list that was shortened in print",
+        "a printed list that was shortened with `...`",
         {"mine.csv": print_list(lambda text: f"['{text}' ... 'a dog']")},
         "was shortened with '...': texts are lost",
         code=3,
     ),
     Variant(
-        "`to_json` by columns, as pandas writes by default",
+        "a table that pandas' `to_json` wrote by columns (default)",
         {"mine.json": lambda path: pd.DataFrame(rows()).to_json(path)},
         "a table by its columns",
     ),
     Variant(
-        "`to_json` by columns, with ids as the index",
+        "a table that `to_json` wrote by columns, with ids as index",
         {"mine.json": lambda path: pd.DataFrame(rows()).set_index("image_id").to_json(path)},
         "columns that map image ids",
     ),
     Variant(
-        "`to_json` by rows of an index",
+        "a table that `to_json` wrote by rows",
         {"mine.json": lambda path: pd.DataFrame(rows("image")).to_json(path, orient="index")},
         "image ids from 'image'",
     ),
-    Variant("decimal ids in Parquet", {"mine.parquet": decimals}),
+    Variant("ids as decimal numbers in Parquet", {"mine.parquet": decimals}),
     Variant(
         "a spreadsheet from before 2007", {"mine.xls": b"x"}, "the ending '.xls' is unknown", code=3
     ),

@@ -51,21 +51,23 @@ def texts(path: Path) -> None:
 BY_NAME = "joined by file_name, not by image id: names find 12 of 12 images, ids "
 VARIANTS = [
     Variant("ids as COCO's file names", {"mine.json": captions(LONG)}, READ),
-    Variant("labels of padded file names", {"labels.csv": labels("{:012d}.jpg")}, READ),
+    Variant(
+        "labels whose file names are padded with zeros", {"labels.csv": labels("{:012d}.jpg")}, READ
+    ),
     Variant(
         "ids as addresses", {"mine.json": captions("https://host/a/{}.jpg?width=640&x=1")}, READ
     ),
     Variant("ids as paths", {"mine.json": captions("val2014/" + LONG)}, READ),
     Variant(
-        "file names everywhere, of another ending",
+        "file names whose endings differ between files",
         {"mine.json": captions("{}.png"), "labels.csv": labels("{}.JPEG")},
         READ,
     ),
-    Variant("ids as text with zeros", {"mine.json": captions("{:06d}")}),
+    Variant("ids as text, padded with zeros", {"mine.json": captions("{:06d}")}),
     Variant(
         "ids as 42.0 in a table", {"labels.csv": labels("{}.0")}, "image ids are read as numbers"
     ),
-    Variant("ids as numbers with a fraction in Parquet", {"mine.parquet": parquet}),
+    Variant("ids as floating-point numbers in Parquet", {"mine.parquet": parquet}),
     Variant(
         "two folders with files of the same names",
         {
@@ -81,17 +83,17 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "human captions from an annotation program with numbers of its own",
+        "human captions with image numbers of an annotation program",
         {"people.json": coco_form(PEOPLE)},
         f"people.json: {BY_NAME}12",
     ),
     Variant(
-        "captions in COCO's form with numbers of their own",
+        "captions in COCO's form with other image numbers",
         {"mine.json": coco_form({i: [t] for i, t in CAPTIONS.items()}, {i: i + 900 for i in IDS})},
         f"mine.json: {BY_NAME}0",
     ),
     Variant(
-        "labels with a file name beside a number",
+        "labels with both a file name and a number",
         {
             "labels.csv": csv(
                 {

@@ -59,7 +59,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "1 and 0 with a map; Unsure and Both stay",
+        "labels 1, 0, Unsure and Both, with a map",
         {"labels.csv": table("sex", **NUMBERS)},
         "2 images belong to no group and are not scored: Both 1, unsure 1 (except by "
         "assumed_group)",
@@ -72,7 +72,7 @@ VARIANTS = [
         (*SEX, "--map", "1=male", "--map=-1=female"),
     ),
     Variant(
-        "1.0 and 0.0 with gaps in Parquet, with a map",
+        "1.0, 0.0 and missing values in Parquet, with a map",
         {"labels.parquet": numbers},
         "2 images belong to no group and are not scored: empty 1, 2 1 (except by assumed_group)",
         (*SEX, *ONE_IS_MALE, "--map", "2=Unsure"),
@@ -90,7 +90,7 @@ VARIANTS = [
         words=("--label-column", "is_male", "--map", "True=male", "--map", "False=female"),
     ),
     Variant(
-        "another word for no group, with a map",
+        "another word for images of no group, with a map",
         {"labels.csv": table(Unsure="unclear")},
         "Both 1, unclear 1",
         ("--map", "unclear=Unsure"),
@@ -115,7 +115,7 @@ VARIANTS = [
         code=2,
     ),
     Variant(
-        "two different labels of an image",
+        "two different labels for one image",
         {"labels.csv": table() + "100,Female\n"},
         "image id 100 occurs twice with different labels",
         code=3,

@@ -32,9 +32,7 @@ def lists() -> str:
     refused = [variant.line() for variant in variants if variant.code]
     lines = [READ]
     for title, group in TESTED.items():
-        prefix = f"* {title.lower()} "
-        read = [variant.line().replace(prefix, "* ", 1) for variant in group if not variant.code]
-        lines += [f"### {title}\n", *read, ""]
+        lines += [f"### {title}\n", *(variant.line() for variant in group if not variant.code), ""]
     lines += ["## Refused\n", *refused]
     return "\n".join(lines) + "\n"
 

@@ -42,12 +42,12 @@ VARIANTS = [
         "the list under 'images', image ids from 'cocoid', human captions from 'sentences'",
     ),
     Variant(
-        "human captions in Karpathy's file of Flickr",
+        "human captions in Karpathy's file for Flickr",
         {"people.json": json.dumps({"images": KARPATHY})},
         "the list under 'images', image ids from 'filename', human captions from 'sentences'",
     ),
     Variant(
-        "human captions in a table of Karpathy's file",
+        "human captions in Karpathy's file as a table",
         {"people.csv": csv(TABLE)},
         "people.csv: image ids from 'filename', human captions from 'raw'",
     ),
@@ -58,39 +58,39 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "human captions as a table with `reference`",
+        "human captions in a column `reference`",
         {"people.csv": csv({"image": [i for i, _ in PAIRS], "reference": [t for _, t in PAIRS]})},
         "image ids from 'image', human captions from 'reference'",
     ),
     Variant(
-        "human captions as NumPy prints an array of them",
+        "human captions as a printed NumPy array",
         {"people.csv": csv({"image_id": list(PEOPLE), "caption": ARRAYS})},
         "12 cells of 'caption' are printed lists, whose texts are read",
     ),
     Variant(
-        "human captions in one cell, between semicolons",
+        "human captions in one cell, separated by semicolons",
         {"people.csv": csv({"image_id": list(PEOPLE), "caption": map("; ".join, PEOPLE.values())})},
         "human captions from cells with mostly 2 captions, separated by ';', such as "
         "'a person stands",
     ),
     Variant(
-        "human captions in one cell, between line ends",
+        "human captions in one cell, separated by line ends",
         {"people.json": json.dumps({i: "\n".join(texts) for i, texts in PEOPLE.items()})},
         "human captions from cells with mostly 2 captions, separated by 'line ends'",
     ),
     Variant(
-        "human captions in one cell, between signs that only some cells have",
+        "human captions in one cell, with a separator that only some cells have",
         {"people.json": json.dumps({i: "; ".join(t[: 1 + i % 3]) for i, t in PEOPLE.items()})},
         "Add dataset.separator=semicolon if it is between captions, or dataset.separator=none",
         code=3,
     ),
     Variant(
-        "human captions side by side, `cap1`, `cap2`",
+        "human captions in several columns (`cap1`, `cap2`)",
         {"people.csv": csv({"image_id": list(PEOPLE), **SIDE_BY_SIDE})},
         "people.csv: human captions from 2 columns, 'cap1' and so on",
     ),
     Variant(
-        "human captions as Hugging Face's datasets store a list of mappings",
+        "human captions as a list of mappings in Hugging Face's datasets",
         {
             "people.json": json.dumps(
                 [
@@ -110,7 +110,7 @@ VARIANTS = [
         "image ids from 'image_name', human captions from 'comment'",
     ),
     Variant(
-        "human captions under an unknown name, if an option names it",
+        "human captions in a column with an unknown name, if an option gives this name",
         {"people.csv": csv({"image_id": [i for i, _ in PAIRS], "alt": [t for _, t in PAIRS]})},
         words=("--human-caption-column", "alt"),
     ),

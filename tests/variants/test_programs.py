@@ -194,29 +194,29 @@ VARIANTS = [
         without_people=True,
     ),
     Variant(
-        "lmms-eval's samples, human captions in a file of their own",
+        "lmms-eval's samples, with human captions in another file",
         {"mine.jsonl": SAMPLES},
         "mine.jsonl: samples of lmms-eval",
     ),
     Variant(
-        "lmms-eval's samples as human captions alone",
+        "lmms-eval's samples, used only for their human captions",
         {"people.jsonl": SAMPLES},
         "people.jsonl: samples of lmms-eval",
     ),
     Variant(
-        "lmms-eval's samples whose document names the picture",
+        "lmms-eval's samples whose `doc` has the name of the picture",
         {"mine.jsonl": DOCUMENTS},
         "image ids are used without folder and ending",
     ),
     Variant(
-        "the folder of a model's samples of one task",
+        "a folder with one model's samples of one task",
         {"mine": samples("20260630_153532_samples_coco2014_cap_val.jsonl")},
         "20260630_153532_samples_coco2014_cap_val.jsonl: samples of lmms-eval, human "
         "captions from 'answer'",
         without_people=True,
     ),
     Variant(
-        "the folder of samples of two tasks",
+        "a folder with samples of two tasks",
         {
             "mine": samples(
                 "20260630_153532_samples_coco2014_cap_val.jsonl",
@@ -240,7 +240,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "samples of another split",
+        "samples of images in another split",
         {"mine.jsonl": SAMPLES.replace('"image_id": 1', '"image_id": 391')},
         "the captions have ids such as 39100, 39101, 39102, 39103, 39104, the labels such "
         "as 100, 101, 102, 103, 104; they are of another split or data set",
@@ -248,15 +248,17 @@ VARIANTS = [
     ),
     Variant("answers of a batch", {"mine.jsonl": batch(NAME)}, "mine.jsonl: answers of a batch"),
     Variant(
-        "answers of a batch of OpenAI's responses", rows(response), "mine.jsonl: answers of a batch"
+        "answers of a batch in OpenAI's responses format",
+        rows(response),
+        "mine.jsonl: answers of a batch",
     ),
     Variant(
-        "answers of a batch of Anthropic's messages",
+        "answers of a batch in Anthropic's messages format",
         rows(message),
         "mine.jsonl: answers of a batch of messages",
     ),
     Variant(
-        "answers of a batch of Gemini", rows(candidate), "mine.jsonl: answers of a batch of Gemini"
+        "answers of a batch by Gemini", rows(candidate), "mine.jsonl: answers of a batch of Gemini"
     ),
     Variant("chats (`messages` with `role` and `content`)", rows(chat), "mine.jsonl: chats"),
     Variant(
@@ -266,7 +268,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "answers of a batch to numbered requests",
+        "answers of a batch whose requests are numbered",
         {"mine.jsonl": batch("request-{}")},
         "no caption is of a labelled image: the captions have ids such as request-100",
         code=3,
@@ -275,13 +277,13 @@ VARIANTS = [
         "LLaVA's conversations", {"mine.json": conversations()}, "mine.json: conversations of LLaVA"
     ),
     Variant(
-        "LLaVA's conversations of several answers",
+        "LLaVA's conversations with several answers",
         {"mine.json": conversations("a dog")},
         "choose one with dataset.multi_caption=true",
         code=3,
     ),
     Variant(
-        "LLaVA's answers to questions that are named after pictures",
+        "LLaVA's answers whose question ids are names of pictures",
         {"mine.jsonl": questions(NAME)},
         "mine.jsonl: answers of LLaVA",
     ),
@@ -313,7 +315,7 @@ VARIANTS = [
         without_people=True,
     ),
     Variant(
-        "VLMEvalKit's sheet without paths, whose `index` numbers its rows",
+        "VLMEvalKit's sheet without paths of pictures, where `index` is the row number",
         {"mine.tsv": csv(sheet(), "\t")},
         "no other column is known for image ids; found index ('0')",
         code=3,
@@ -333,7 +335,7 @@ VARIANTS = [
         {"mine": lambda folder: save(folder, table(image=pictures()))},
         "mine: image ids from 'image'",
     ),
-    Variant("a folder of Hugging Face's datasets in one part", {"mine": parts("test")}),
+    Variant("a folder of Hugging Face's datasets with one split", {"mine": parts("test")}),
     Variant(
         "a folder of Hugging Face's datasets with two splits",
         {"mine": parts("validation", "test")},
@@ -341,7 +343,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "Parquet with pictures of Hugging Face's datasets",
+        "Parquet files of Hugging Face's datasets, with pictures",
         {"mine.parquet": lambda path: parquet.write_table(table(image=pictures()), path)},
         "mine.parquet: image ids from 'image'",
     ),

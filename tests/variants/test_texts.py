@@ -17,12 +17,12 @@ def spoil(how: Callable[[str], str]) -> dict[str, str]:
 
 VARIANTS = [
     Variant(
-        "marks of a decoder (`<start>`, `</s>`, `[PAD]`, `<|endoftext|>`)",
+        "special tokens of a decoder (`<start>`, `</s>`, `[PAD]`, `<|endoftext|>`)",
         spoil(lambda text: f"<start> {text} </s> [PAD]"),
         "marks of a decoder or a chat were taken out in 12 of 12 captions",
     ),
     Variant(
-        "a chat (`USER:`, `ASSISTANT:`, `<image>`, `<|im_start|>`)",
+        "marks of a chat (`USER:`, `ASSISTANT:`, `<image>`, `<|im_start|>`)",
         spoil(lambda text: f"USER: <image>\nWho is it? ASSISTANT: {text}"),
         "marks of a decoder or a chat were taken out in 12 of 12 captions",
     ),
@@ -42,12 +42,12 @@ VARIANTS = [
         "mine.json:",
     ),
     Variant(
-        "sub-words (`wo@@ man`; so `wo ##man`, `▁wo man`, `Ġwo man`, `wo man</w>`, `wo ￭man`)",
+        "sub-words (`wo@@ man`, `wo ##man`, `▁wo man`, `Ġwo man`, `wo man</w>`, or `wo ￭man`)",
         spoil(lambda text: text.replace("woman", "wo@@ man")),
         "sub-words were joined in 6 of 12 captions: 'wo@@ man' is 'woman'",
     ),
     Variant(
-        "a mark of sub-words at few words",
+        "a mark of sub-words on only a few words",
         spoil(lambda text: text.replace("man", "▁man")),
         "the mark of sub-words, but most words lack it",
         code=3,
@@ -68,7 +68,7 @@ VARIANTS = [
         "blanks of no width between words were made ordinary in 12 of 12 captions",
     ),
     Variant(
-        "signs written out (`&#32;`, `\\u0020`, `<0x20>`)",
+        "characters written as escapes (`&#32;`, `\\u0020`, `<0x20>`)",
         spoil(lambda text: text.replace(" a ", "&#32;a ").replace(" with", r"\u0020with")),
         "signs written out for HTML, JSON or bytes were decoded in 12 of 12 captions",
     ),

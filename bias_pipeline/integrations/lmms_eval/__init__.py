@@ -1,1 +1,1 @@
-"""A task of lmms-eval; ``lmms_eval --include_path`` takes this folder or one that includes it."""
+"""A task for lmms-eval; ``--include_path`` takes this folder, or a folder that includes it."""

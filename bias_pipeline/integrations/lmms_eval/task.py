@@ -13,12 +13,11 @@ METRICS = ("gender_error", "lic")
 
 
 def picture(doc: Mapping[str, Any]) -> list[Any]:
-    """The picture that the model sees."""
     return [doc["image"].convert("RGB")]
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
-    """The instruction to the model: the instruction of ``coco_cap``, for every picture."""
+    """The instruction to the model, which is the instruction of ``coco_cap`` for every picture."""
     from bias_pipeline.models.generation import usual_prompt
 
     return usual_prompt(kind="")
@@ -44,7 +43,7 @@ def entry(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str,
 
 
 def gender_error(entries: Sequence[Mapping[str, Any]]) -> float:
-    """The share of captions with the wrong gender, in [0, 1]; see :func:`_score`."""
+    """The share of captions with the wrong gender, in [0, 1], or NaN without a score."""
     return _score("gender_error", entries)
 
 
@@ -54,7 +53,7 @@ def lic(entries: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
-    """A metric's score. Without a score it is NaN, with a warning, so that other tasks go on."""
+    """A metric's score; without a score NaN, with a warning, so that other tasks go on."""
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.integrations.epochs import CaptionBias
 

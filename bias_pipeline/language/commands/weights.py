@@ -1,4 +1,4 @@
-"""What the command ``models`` must know of the weights that language metrics read."""
+"""Declares the weights that language metrics read, for the command ``models``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on words: which words leak groups, which masking leaves, which alignment replaces."""
+"""Commands that show which words leak groups and which words masking or alignment changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def analysis_words_command(arguments: Sequence[str]) -> int:
 
 
 def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
-    """The cells, one per captioner."""
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:
@@ -69,8 +68,8 @@ def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
 def analysis_words_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis words",
-        description="Which words the captioner added where it describes people, by group, and "
-        "which words leak the attribute",
+        description="Print the words about people that the captioner uses more often than "
+        "annotators do, for each group, and the words that leak the attribute",
     )
     parser.add_argument(
         "--resamples",
@@ -144,7 +143,8 @@ def analysis_alignment_command(arguments: Sequence[str]) -> int:
 def analysis_alignment_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis alignment",
-        description="How many words of human captions have a similar word of the captioner",
+        description="Print how many words of human captions have a similar word in the captioner's "
+        "vocabulary",
     )
     help_text = (
         "score N aligned captions against their originals by METEOR; 60 a second, needs Java "
@@ -157,7 +157,7 @@ def analysis_alignment_parser() -> Parser:
         "--figure",
         type=file_of("figure", ".svg", ".png"),
         metavar="FILE",
-        help="draw the shares at every delta (Figure 1 of DBAC's appendix A)",
+        help="draw a figure of the shares at every delta (Figure 1 in appendix A of DBAC)",
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     return parser

@@ -1,6 +1,6 @@
-"""Attackers on transformed captions; each set of images is attacked once.
+"""Trains attackers on transformed captions, once for each set of images.
 
-Scores under equally good choices, such as several word vectors, are averaged.
+If several choices are equally good, such as several word vectors, their scores are averaged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNKNOWN = "<unk>"  # alignment writes it for human words that the captioner doe
 
 
 def _range(counts: IntArray) -> str:
-    """The smallest and the largest count as text; one number if all counts are equal.
+    """The smallest and the largest count in words, such as "2 to 5"; equal counts give one number.
 
     Example:
         >>> _range(np.array([3, 3])), _range(np.array([3, 5, 4]))
@@ -40,13 +40,13 @@ def _range(counts: IntArray) -> str:
 
 
 def _holding(captions: Captions, types: BoolArray) -> BoolArray:
-    """(N,) whether each caption contains a word flagged in ``types`` (V,)."""
+    """(N,) flags: true where a caption contains a word that is flagged in ``types`` (V,)."""
     rows = np.repeat(np.arange(len(captions)), captions.lengths)
     return np.bincount(rows, weights=types[captions.tokens], minlength=len(captions)) > 0
 
 
 def _wordless(side: str, captions: Captions, share: float) -> DataError:
-    """The error for a side in which too many captions (``share``) contain no word.
+    """The error to raise if too many captions of a side contain no word.
 
     The error is a NotApplicableError if the human captions may be in another language, else a
     DataError.
@@ -72,7 +72,7 @@ def _wordless(side: str, captions: Captions, share: float) -> DataError:
 def label_captions(
     part: PartName, captions: Captions, grouping: Grouping, positions: int
 ) -> Iterator[LabelledCaptions]:
-    """The captions of each position, with their images' groups, from which attackers learn."""
+    """The captions at each position and the groups of their images, from which attackers learn."""
     n_classes = len(grouping.names)
     for k, in_position in enumerate(captions.by_position(positions)):
         labels = grouping.codes[in_position.image_rows]
@@ -83,7 +83,7 @@ def label_captions(
 
 @dataclass(frozen=True)
 class AttackSettings:
-    """Settings and functions of a metric that attacks."""
+    """The settings and functions of a metric that uses attackers."""
 
     attribute: str  # the name of what is guessed
     positions: int  # how many human captions of an image are used
@@ -119,7 +119,7 @@ class AttackRunner:
     def attack_images(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
-        """Predictions by position: of all attackers, then of attackers with fewer images."""
+        """Predictions of all attackers, and of those with fewer images, by caption position."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._label_side(part, images)
@@ -129,7 +129,7 @@ class AttackRunner:
         return self._done[key]
 
     def attack(self, data: LabelledCaptions, shares: Sequence[float] = ()) -> list[Predictions]:
-        """Predictions of all attackers, then of attackers that learn from a share of the images."""
+        """Predictions of all attackers, and of attackers that learn from a share of the images."""
         check_tested(data, self.splits)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
         predictions = self.settings.predict(data, [self.splits, *fewer])
@@ -137,7 +137,7 @@ class AttackRunner:
         return predictions
 
     def group_note(self, images: BoolArray, scoring: Scoring) -> list[str]:
-        """A note on three groups or more: chance, and the images of each group after balancing."""
+        """A note: the score of chance, and how many images each group has after balancing."""
         grouping = self.transformed.groupings[self.settings.attribute]
         n_groups, rows = len(grouping.names), np.flatnonzero(images)
         if n_groups < _SEVERAL or not len(rows):
@@ -181,7 +181,7 @@ class AttackRunner:
             self.notes.append(f"{share:.0%} of the {side} captions contain no word once masked")
 
     def verbatim_share(self) -> dict[str, float]:
-        """Share of a side's test captions that also occur verbatim in training."""
+        """The share of a side's test captions whose text also occurs in training."""
         shares = {str(name): self._verbatim.get(name) for name in (MODEL, HUMAN)}
         return {
             side: float(np.mean(values)) if values else np.nan for side, values in shares.items()
@@ -189,7 +189,7 @@ class AttackRunner:
 
 
 def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
-    """Refuse captions if a seed tests none of them: the metric then has no score."""
+    """Raise an error if some seed tests no caption, since the metric then has no score."""
     groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
     tested = dict.fromkeys(seeds_in(splits), 0)
     for split in splits:
@@ -203,7 +203,7 @@ def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
 
 
 def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:
-    """Share of test captions that also occur in training, since only images are kept apart."""
+    """The share of test captions whose text also occurs in training. Only images are kept apart."""
     identities = data.captions.identities
     verbatim = []
     for split in splits:
@@ -220,13 +220,13 @@ CHOICES = "choices"  # the table's name
 def over_alternatives(
     transforms: Sequence[Transform], level: float, compute: Callable[[Sequence[Transform]], Score]
 ) -> Score:
-    """The mean of the scores under all alternatives of transforms."""
+    """The mean score over all alternative transforms."""
     scores = {name: compute(chosen) for name, chosen in alternatives(transforms).items()}
     return next(iter(scores.values())) if len(scores) == 1 else _mean(scores, level)
 
 
 def _mean(scores: Mapping[str, Score], level: float) -> Score:
-    """Averages of the numbers that all scores have, with all predictions and tables."""
+    """The means of the numbers that all scores have, together with all predictions and tables."""
     all_scores = list(scores.values())
     shared = [
         name for name in all_scores[0].parts if all(name in other.parts for other in all_scores)
@@ -267,7 +267,7 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
 
 
 def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str, object]]:
-    """Lines with the values of each number that differs between choices."""
+    """Table lines: the values of each number that depends on the choice."""
     return [
         {"choice": name, "part": str(part), "value": estimate.value, "seed_std": estimate.seed_std}
         for part in shared

@@ -1,6 +1,6 @@
 """Attackers of a corpus's captions.
 
-Metrics that differ only in how guesses are scored share them.
+Metrics that differ only in the scoring of guesses share attackers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bias_pipeline.text.transform import Transform, apply_transforms
 
 
 class AttackingMetric(Protocol):
-    """The settings and functions of a metric that decide its attackers."""
+    """The settings and functions of a metric on which its attackers depend."""
 
     attribute: Attribute
     probe: Probe
@@ -51,18 +51,18 @@ class AttackingMetric(Protocol):
 
     @property
     def attack_settings(self) -> AttackSettings:
-        """The metric's settings and functions for attacking."""
+        """The settings and functions with which the metric attacks captions."""
 
     def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        """The corpus as attackers read it."""
+        """The corpus in the form that attackers read."""
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images with all inputs of attackers besides captions."""
+        """(N,) flags: true for images that have everything attackers read besides captions."""
 
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorAttack:
-    """Attackers for which annotators take the captioner's place."""
+    """Attackers that read human captions instead of the captioner's captions."""
 
     pair: Pair
     corpus: Corpus  # in which an annotator is the captioner
@@ -71,7 +71,7 @@ class AnnotatorAttack:
 
 
 class AttackedCaptions:
-    """Attackers of a corpus under transforms, trained when they are first needed."""
+    """Attackers that read transformed captions; they are trained when first needed."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class AttackedCaptions:
 
     @cached_property
     def one_person(self) -> AnnotatorAttack | str:
-        """Attackers with one annotator as the captioner, or why there are none."""
+        """Attackers in which one annotator is the captioner, or the reason why there are none."""
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON
@@ -112,7 +112,7 @@ class AttackedCaptions:
 
     @cached_property
     def annotators_alike(self) -> AnnotatorAttack | str:
-        """Attackers with each annotator as a captioner of equal length, or why there are none."""
+        """Attackers of annotators' captions of equal length, or why there are none."""
         assert self.align is not None
         first = self.align.of_first_captions()
         after = self.transforms[self._first + 1 :]
@@ -134,7 +134,7 @@ class AttackedCaptions:
         return AnnotatorAttack(Pair.of_all(pairs), matched, images, predictions)
 
     def _attack_annotators(self, transformed: Corpus) -> tuple[Pair, BoolArray, list[Predictions]]:
-        """Attackers of a corpus of human captions only, and the images whose group they guess."""
+        """Attackers that read only human captions, and the images whose group they guess."""
         return_freed_memory()
         runner = AttackRunner(self.metric.attack_settings, transformed, self.splits)
         images = has_captions(transformed, "model")
@@ -146,7 +146,7 @@ class AttackedCaptions:
 def pairs_of(
     attack: AttackRunner, images: BoolArray, cross_fitted: bool, shares: Sequence[float] = ()
 ) -> list[Pair]:
-    """Predictions on both sides: of all attackers, then of attackers with each share of images."""
+    """Predictions for both sides, by all attackers and by attackers trained on fewer images."""
     model, human = (
         attack.attack_images(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED)
     )
@@ -155,7 +155,7 @@ def pairs_of(
 
 @dataclass(frozen=True)
 class _Request:
-    """What decides the attackers' predictions, and the metric that trains them."""
+    """The settings that determine attackers' predictions, and the metric that trains attackers."""
 
     corpus: Corpus
     content: Hashable
@@ -171,7 +171,7 @@ def _answer_request(request: _Request) -> AttackedCaptions:
 
 
 def forget_attackers() -> None:
-    """Free the attackers that no further cell shares."""
+    """Free the memory of attackers that no later cell of the audit uses."""
     _answer_request.cache_clear()
 
 
@@ -181,7 +181,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus; attackers that the previous metric used are not made again."""
+    """The attackers of a corpus, which the previous metric may have trained."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,
@@ -198,7 +198,7 @@ def attacked_captions(
 
 
 def _content(value: object) -> Hashable:
-    """A key that is equal for equal settings; a value without a hash equals no other value."""
+    """A key that is equal for equal settings. A value without a hash is equal only to itself."""
     if isinstance(value, Configurable) and type(value).__hash__ is object.__hash__:
         return type(value), _content(vars(value))
     if isinstance(value, Mapping):
@@ -211,7 +211,7 @@ def _content(value: object) -> Hashable:
 
 
 def as_trained_before(predictions: Sequence[Predictions]) -> list[Predictions]:
-    """Predictions, with a record that another metric trained the attackers."""
+    """Predictions whose record says that another metric trained the attackers."""
     return [
         replace(
             one,

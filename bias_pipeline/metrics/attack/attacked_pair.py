@@ -1,4 +1,4 @@
-"""Predictions of attackers on both sides of the same images."""
+"""Predictions of attackers on the captioner's and the annotators' captions of the same images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bias_pipeline.stats.scoring import Accuracy, Lic, Scoring
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Predictions on both sides of the same images."""
+    """Predictions on the captioner's and the annotators' captions of the same images."""
 
     model: Sequence[Predictions]
     human: Sequence[Predictions]
@@ -29,13 +29,13 @@ class Pair:
 
     @classmethod
     def of_all(cls, pairs: Sequence[Pair]) -> Pair:
-        """Several pairs as one pair, whose score is the mean over all attackers."""
+        """One pair that joins several pairs. The pair's score is the mean over all attackers."""
         model = [one for pair in pairs for one in pair.model]
         human = [one for pair in pairs for one in pair.human]
         return cls(model, human, pairs[0].cross_fitted)
 
     def tables(self, scoring: Scoring) -> list[ScoreTable]:
-        """Score tables (model, human): under the metric's scoring, as accuracy, and as LIC."""
+        """Score tables (model, human) by the metric's own scoring, by accuracy, and by LIC."""
         three = scoring, Accuracy(scoring.average), Lic(scoring.average)
         of_kind = {
             type(how): [ScoreTable.from_predictions(side, how) for side in (self.model, self.human)]
@@ -45,7 +45,7 @@ class Pair:
 
 
 def calibration(predictions: Sequence[Predictions]) -> Estimate:
-    """Expected calibration error: mean over positions, then over seeds."""
+    """The expected calibration error, averaged over positions and then over seeds."""
     per_seed = np.mean(
         [
             [expected_calibration_error(p, t) for _, t, p in of_position]

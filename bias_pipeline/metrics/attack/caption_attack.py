@@ -1,4 +1,4 @@
-"""LIC and Leakage: attack model captions and human captions, then compare them.
+"""LIC and Leakage compare how well attackers guess from model captions and human captions.
 
 LIC and Leakage differ only in how a guess is scored, which is a parameter.
 """
@@ -68,13 +68,13 @@ GAP = PartName("gap")
 
 @dataclass(eq=False)
 class CaptionAttack(Metric, ABC):
-    """Guess the attribute from captions, on both sides, with the same splits.
+    """Lets attackers guess the attribute from model and human captions with the same splits.
 
-    Three image sets, never mixed: ``model`` is every labelled image with a model caption, ``human``
-    is every labelled image with human captions, ``score`` is every labelled image with both (its
-    sides are ``model:paired`` and ``human:paired``). Fresh attackers are trained on the first human
-    captions of all images, others on the second captions, and so on. The human side's score is the
-    mean over these positions.
+    Three sets of images are attacked separately. ``model`` has every labelled image with a model
+    caption. ``human`` has every labelled image with human captions. ``score`` has every labelled
+    image with both (``model:paired`` and ``human:paired``). New attackers are trained on the first
+    human captions of all images, others on the second captions, and so on. The human side's score
+    is the mean over these positions.
     """
 
     attribute: Attribute  # whose groups are guessed
@@ -108,7 +108,7 @@ class CaptionAttack(Metric, ABC):
 
     @property
     def headline_range(self) -> tuple[float, float]:
-        """The range of the metric; only a fraction has bounds."""
+        """The range of the metric. Numbers that are not fractions have no bounds."""
         return self.info.range if self._unit == "fraction" else (-math.inf, math.inf)
 
     @property
@@ -116,7 +116,7 @@ class CaptionAttack(Metric, ABC):
         return self.scoring.unit if self.relation == "difference" else self.comparison.unit
 
     def without_intervals(self) -> Self:
-        """The metric without intervals and without a learning curve."""
+        """A copy of the metric that computes no intervals and no learning curve."""
         quick = super().without_intervals()
         quick.learning_curve = False
         return quick
@@ -129,22 +129,22 @@ class CaptionAttack(Metric, ABC):
         )
 
     def transform(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        """The corpus as attackers read it."""
+        """The corpus in the form that attackers read."""
         return apply_transforms(transforms, corpus)
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images with all further inputs of attackers; for this class, every image."""
+        """(N,) flags: true for images with all further inputs of attackers (here every image)."""
         return np.ones(len(transformed), bool)
 
     def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
-        """The captions with further inputs of attackers; this class has none."""
+        """The captions, with any further inputs of attackers. This class adds none."""
         del transformed
         return data
 
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """Predictions of freshly trained attackers, for each set of splits."""
+        """Predictions of newly trained attackers for each set of splits."""
         return self.probe.fit_predict_each(data, sets)
 
     @property
@@ -154,7 +154,7 @@ class CaptionAttack(Metric, ABC):
         return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """Further numbers of the attacked images ((N,) flags); this class has none."""
+        """Further numbers of the attacked images, which are (N,) flags. This class adds none."""
         del attack, images
         return {}
 
@@ -166,7 +166,7 @@ class CaptionAttack(Metric, ABC):
     def _score_under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
-        """The score under transforms; at equal style it includes the scores of annotators."""
+        """The score after transforms; if styles are made equal, with the scores of annotators."""
         attacked = attacked_captions(self, transforms, corpus, splits)
         score = self._score(corpus, attacked.captioner)
         if attacked.align is not None and SCORE in score.parts:
@@ -180,14 +180,14 @@ class CaptionAttack(Metric, ABC):
         return replace(score, predictions=as_trained_before(score.predictions))
 
     def _of_annotators(self, attack: AnnotatorAttack | str) -> Score:
-        """The headline with annotators as the captioner, or a note why there is no headline."""
+        """The headline if annotators replace the captioner, or a note why there is none."""
         if isinstance(attack, str):
             return Score({}, notes=[attack])
         part = self._headline(attack.pair, attack.corpus, attack.images)
         return Score({SCORE: part}, predictions=attack.predictions)
 
     def _score(self, corpus: Corpus, attack: AttackRunner) -> Score:
-        """The score of a corpus, from attackers that read the transformed captions."""
+        """The score of a corpus, computed from attackers that read the transformed captions."""
         transformed = attack.transformed
         grouping = corpus.groupings[self.attribute.name]
         labelled = (grouping.codes >= 0) & self.attackable(transformed)
@@ -262,7 +262,6 @@ class CaptionAttack(Metric, ABC):
         name: PartName,
         images: BoolArray,
     ) -> Number:
-        """The score of one side on all its images."""
         table = ScoreTable.from_predictions(predictions, self.scoring)
         combinations: Mapping[PartName, Combination] = {name: lambda scores: scores}
         estimate = self.stats.estimate(
@@ -273,7 +272,6 @@ class CaptionAttack(Metric, ABC):
         )
 
     def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Number:
-        """The comparison of the sides, without any other number."""
         tables = [
             ScoreTable.from_predictions(side, self.scoring) for side in (pair.model, pair.human)
         ]
@@ -285,7 +283,7 @@ class CaptionAttack(Metric, ABC):
         )
 
     def _paired_parts(self, pair: Pair, corpus: Corpus, both: BoolArray) -> dict[str, Number]:
-        """Scores of both sides, their comparison, and the numbers that explain it."""
+        """The scores of both sides, their comparison, and numbers that explain it."""
         tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
             tables, self.combinations(), corpus.keys, cross_fitted=pair.cross_fitted
@@ -302,7 +300,7 @@ class CaptionAttack(Metric, ABC):
         return parts
 
     def _groups(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Score:
-        """The score of each group of an intersection, and the largest gap between two."""
+        """The score of each group of an intersection, and the largest gap between two groups."""
         if not self.attribute.is_crossed:
             return Score({})
         grouping = corpus.groupings[self.attribute.name]
@@ -330,12 +328,11 @@ class CaptionAttack(Metric, ABC):
         return Score(compared, notes=notes)
 
     def _with_scoring_unit(self, part: Number) -> Number:
-        """A part with the unit and range of the scoring function."""
         unit = self.scoring.unit
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 
     def _with_headline_unit(self, part: Number) -> Number:
-        """A part with the unit, range and no-bias value of the headline."""
+        """The number, with the unit, range and no-bias value of the headline."""
         return replace(
             part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
         )
@@ -377,7 +374,7 @@ class CaptionAttack(Metric, ABC):
         images: BoolArray,
         tested: IntArray,
     ) -> Number:
-        """A number of the images in corpus rows ``tested``, whose groups attackers guessed."""
+        """A number for the images whose groups attackers guessed (corpus rows ``tested``)."""
         grouping = corpus.groupings[self.attribute.name]
         return Number(
             **vars(estimate),

@@ -1,4 +1,4 @@
-"""DBAC: bias amplification in both directions, attribute to task and task to attribute."""
+"""DBAC measures bias amplification from attribute to task and from task to attribute."""
 
 from __future__ import annotations
 
@@ -58,31 +58,32 @@ _OF_RARE = {"per_pair": "rare pairs", dbac.IMAGES: "rare sets of objects"}
 
 @dataclass(eq=False)
 class DBAC(Metric, CorrectableByGold):
-    """Directional Bias Amplification in Captioning (eq. 5 to 8), as docs/dbac.md explains it.
+    """Directional Bias Amplification in Captioning (eq. 5 to 8); see docs/dbac.md.
 
-    ``a_to_t``: attackers guess the group from captions with group words masked. ``t_to_a``: they
-    guess the image's objects from captions with object words masked. A side's omega is the
-    attackers' quality times P(other) / P(given). The score is the normalised difference of the two
-    sides' omegas, in (-1, 1).
+    For ``a_to_t``, attackers guess the image's group from captions whose group words are masked.
+    For ``t_to_a``, attackers guess the image's objects from captions whose object words are masked.
+    Omega is the attackers' quality times P(other) / P(given). "Given" means what attackers guess,
+    and "other" means what captions name. The score is the difference between the captioner's and
+    the annotators' omegas, divided by their sum.
 
-    * ``<direction>:counts``, ``:shared``, ``:none``: the score with each prior;
-      ``:priors``: the score of the priors alone.
+    * ``<direction>:counts``, ``:shared``, ``:none``: the score under each choice of P(other) and
+      P(given). ``:priors``: the score without the attackers' quality.
     * ``<direction>:quality:*``, ``:prior:*``, ``:mentions:*``: the factors of the score.
-    * ``<direction>:<given>:<other>``: the score of a pair. Several attributes also give
-      ``:group:NAME`` and ``:gap``.
-    * ``a_to_t:learning:*``: the score of attackers that learn from fewer images.
+    * ``<direction>:<given>:<other>``: the score of one pair. For several attributes,
+      ``:group:NAME`` and ``:gap`` compare groups.
+    * ``a_to_t:learning:*``: the score if attackers learn from fewer images.
 
-    Both directions use only images with captions of both sides.
+    Images that only the captioner or only annotators describe are left out.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=5,
+        version=6,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner amplifies in that direction",
+        direction="lower is fairer; above 0, the captioner amplifies bias in that direction",
         family="attack",
         question="tasks",
         sources={NAIR_2025: "eq. 5-8"},
@@ -168,7 +169,7 @@ class DBAC(Metric, CorrectableByGold):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks, since attackers of T→A guess which objects are in the images."""
+        """All tasks, since the attackers of T→A guess which objects are in an image."""
         return self.task
 
     def see(self, corpus: Corpus) -> CorpusView:
@@ -196,7 +197,7 @@ class DBAC(Metric, CorrectableByGold):
         )
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Correct each number by how much true labels of gold images change it (first order)."""
+        """Add to each number the change that gold images' true labels would cause (first order)."""
         self._check_correctable(score)
         check_drawn_at_random(CorpusView(corpus, self.attribute, None), gold)
         captioners = {"": corpus}
@@ -223,7 +224,7 @@ class DBAC(Metric, CorrectableByGold):
         return join_corrections(corrections.values(), notes, without_labels)
 
     def _check_correctable(self, score: Score) -> None:
-        """Refuse a score that gold labels do not correct, with the reason."""
+        """Raise an error with the reason if gold labels cannot correct the score."""
         if self.aggregate in _OF_RARE:
             raise NotApplicableError(
                 f"gold labels do not correct {self.info.name} under "
@@ -241,9 +242,9 @@ class DBAC(Metric, CorrectableByGold):
     def _correct(
         self, name: str, score: Score, corpus: Corpus, gold: GoldLabels, whose: str
     ) -> Correction:
-        """One direction, corrected.
+        """One direction, after correction.
 
-        With an annotator as the captioner, only printed numbers are corrected.
+        If an annotator replaces the captioner, only the printed numbers are corrected.
         """
         settings = self.settings
         (transforms,) = alternatives(settings.transforms[name]).values()
@@ -286,5 +287,5 @@ class DBAC(Metric, CorrectableByGold):
 
 
 def _all_words(transform: Transform) -> Transform:
-    """The transform for attackers that guess tasks: equal style also matches group words."""
+    """The transform for attackers that guess tasks; style matching then includes group words."""
     return transform.with_all_words() if isinstance(transform, MatchedAlignment) else transform

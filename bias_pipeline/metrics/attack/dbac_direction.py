@@ -1,8 +1,4 @@
-"""One direction of DBAC: its images, pairs, priors, and its attackers.
-
-:class:`PairCounts` has the groups and tasks of the images as tables. :class:`DirectionAttackers`
-computes the numbers of the direction under weights of the images.
-"""
+"""The images, pairs, priors and attackers of one direction of DBAC."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ UNTRAINED = ("prior", "priors")  # numbers without attackers
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Groups and tasks of M images, by label and by caption."""
+    """The groups and tasks of M images, in labels and in captions."""
 
     group: Float64Array  # (M, K) 1 in the column of each image's group
     objects: Float64Array  # (M, T) objects in the image; empty where none are known
@@ -45,7 +41,7 @@ class PairCounts:
 
     @classmethod
     def count(cls, view: CorpusView, images: IntArray) -> PairCounts:
-        """Sums over the captions of each image; ``images`` (M,) are corpus rows with a group."""
+        """Sums over the captions of each image; ``images`` (M,) are rows of images with a group."""
 
         def sum_by_image(side: str, captions: sparse.csr_array) -> Float64Array:
             return np.asarray(view.by_image(side, captions)[images].toarray(), np.float64)
@@ -60,7 +56,7 @@ class PairCounts:
         )
 
     def repeat(self, rows: IntArray, groups: Float64Array) -> PairCounts:
-        """The counts, then those of some images again, as images of (m, K) other groups."""
+        """The counts, with some images repeated at the end with (m, K) other groups."""
 
         def extend(table: Float64Array) -> Float64Array:
             return np.concatenate([table, table[rows]]) if len(table) else table
@@ -92,16 +88,16 @@ class DBACSettings:
 
 
 class Direction:
-    """One direction, on the images that have all data for it."""
+    """One direction, on the images that have all data for this direction."""
 
     def __init__(self, settings: DBACSettings, name: str, view: CorpusView) -> None:
         self.settings, self.name, self.corpus = settings, name, view.corpus
         self.all_tasks = view
 
     def repeat(self, places: IntArray, groups: Float64Array, pairs: BoolArray) -> Direction:
-        """This direction on the supported pairs among ``pairs``, with some images once more.
+        """This direction for the supported pairs among ``pairs``, where some images occur twice.
 
-        At ``places`` (m,) among the images are those that come again, as images of (m, K) groups.
+        ``places`` (m,) says which images are repeated. The repetitions have (m, K) other groups.
         """
         longer = Direction(self.settings, self.name, self.all_tasks)
         longer.view = self.view
@@ -112,7 +108,7 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,) corpus rows of images that both sides describe; for T→A, with known objects."""
+        """(M,): the corpus rows of described images; for T→A their objects must be known."""
         view = self.all_tasks
         usable = (
             view.labelled
@@ -129,10 +125,10 @@ class Direction:
 
     @cached_property
     def view(self) -> CorpusView:
-        """The view of the tasks that are scored; they do not depend on the captioner.
+        """The corpus with only the scored tasks. These tasks do not depend on the captioner.
 
-        Tasks that human captions rarely name (or images rarely contain, if attackers guess
-        objects) are merged or dropped.
+        Rare tasks are merged or dropped. A task is rare if few human captions name it or, where
+        attackers guess objects, if few images contain it.
         """
         counts = PairCounts.count(self.all_tasks, self.images)
         mention_rates = counts.tasks["human"].sum(axis=0) / counts.captions["human"].sum()
@@ -150,12 +146,11 @@ class Direction:
 
     @cached_property
     def transformed_corpus(self) -> Corpus:
-        """The captions that attackers read."""
         return apply_transforms(self.settings.transforms[self.name], self.corpus)
 
     @property
     def tables(self) -> dict[str, list[dict[str, object]]]:
-        """The tables of the transforms, with the direction."""
+        """The tables that transforms made, with the direction added."""
         return {
             table: [{"direction": self.name, **line} for line in lines]
             for table, lines in self.transformed_corpus.tables.items()
@@ -163,24 +158,24 @@ class Direction:
 
     @property
     def to_task(self) -> bool:
-        """Whether the direction is A→T: the attribute is given, the task is the other variable."""
+        """Whether the direction is A→T, in which the given variable is the attribute."""
         return self.name == "a_to_t"
 
     @property
     def by_labels(self) -> bool:
-        """Whether groups are counted by images' labels, not by what captions name."""
+        """Whether groups are counted from image labels instead of the words of captions."""
         return not self.to_task and self.settings.prior == dbac.LABELS
 
     @property
     def prior(self) -> str:
-        """The headline's prior, in the words of :func:`dbac.dbac_score`."""
+        """The prior of the headline, under its name in :func:`dbac.dbac_score`."""
         if self.settings.prior != dbac.LABELS:
             return self.settings.prior
         return "shared" if self.by_labels else "counts"
 
     @property
     def by_group(self) -> bool:
-        """Whether each group of an intersection also has a score."""
+        """Whether each group of an intersection of attributes also has a score."""
         return self.settings.attribute.is_crossed and self.settings.prior != dbac.OBJECT_SET
 
     @property
@@ -191,19 +186,19 @@ class Direction:
 
     @property
     def support_limit(self) -> float:
-        """The share that a task or group must reach."""
+        """The smallest share that a task or group must have."""
         return least_share(self.settings.min_support, len(self.images))
 
     @cached_property
     def labels(self) -> IntArray:
-        """What attackers guess: (M,) the group of each image, or (M, T) its objects."""
+        """What attackers guess of an image: the group, (M,), or the objects in it, (M, T)."""
         if self.to_task:
             return self.view.codes[self.images]
         # One byte each, because every seed, side and position keeps a table of the truth.
         return self.counts.objects.astype("int8")
 
     def pairs_named(self, side: str, k: int, images: IntArray, truth: IntArray) -> Float64Array:
-        """(M, K * T) 1 where the image has group a and the caption names task t."""
+        """(M, K * T): 1 where the image has group a and the caption names task t, else 0."""
         captions = self.view.corpus.side(side)
         chosen = captions.in_turn(k)
         rows = chosen[np.searchsorted(captions.image_rows[chosen], images)]
@@ -214,11 +209,13 @@ class Direction:
 
     @cached_property
     def supported_pairs(self) -> BoolArray:
-        """(G, O) pairs in human captions; for T→A only of groups that annotators name often enough.
+        """(G, O) flags: true for pairs in human captions.
 
-        With ``prior=labels``: pairs in images, of groups with enough images. No pair is supported
-        if the captioner never names a value of the other variable, or if a group has too few
-        images to learn from.
+        T→A leaves out groups that annotators rarely name.
+
+        Under ``prior=labels`` a pair must occur in images, and the group must have enough images.
+        No pair is supported if the captioner never names a value of the other variable, or if
+        attackers have too few images of a group to learn from.
         """
         every = np.ones((1, len(self.images)))
         sizes = self.counts.group.sum(axis=0)
@@ -231,7 +228,7 @@ class Direction:
         return supported_pairs & speaks & (sizes.min() >= SMALLEST_GROUP)
 
     def mentions(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, 1, G, O) weighted number of captions of each pair."""
+        """(B, 1, G, O): the weighted number of captions for each pair."""
         if self.to_task:
             given, other = self.counts.group, self.counts.tasks[side]
         else:
@@ -241,16 +238,16 @@ class Direction:
         return (weights @ pairs).reshape(shape)
 
     def given_shares(self, weights: Float64Array) -> Float64Array:
-        """(B, 1, G) P(given) from image labels."""
+        """(B, 1, G): P(given), computed from image labels."""
         given = self.counts.group if self.to_task else self.counts.objects
         return (weights @ given / weights.sum(axis=1, keepdims=True))[:, None, :]
 
     def _groups(self, side: str) -> Float64Array:
-        """(M, K) how many of a side's captions name each group, or the labelled group."""
+        """(M, K): how many of a side's captions name each group, or 1 for the labelled group."""
         return self.counts.group if self.by_labels else self.counts.named[side]
 
     def other_shares(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, 1, O) P(other): share of the side's captions that name each value."""
+        """(B, 1, O): P(other), the share of the side's captions that name each value."""
         if self.by_labels:
             return (weights @ self.counts.group / weights.sum(axis=1, keepdims=True))[:, None, :]
         counts = self.counts.tasks[side] if self.to_task else self.counts.named[side]
@@ -258,18 +255,17 @@ class Direction:
         return (weights @ counts / captions)[:, None, :]
 
     def part(self, what: str = "", **fields: str) -> PartName:
-        """The name of a number of this direction."""
         return PartName(what, direction=self.name, **fields)
 
     def pair(self, g: int, o: int) -> PartName:
-        """The name of a pair's score; ``g`` numbers the given value and ``o`` the other value."""
+        """The name of a pair's score; ``g`` is the index of the given value, ``o`` of the other."""
         group, task = (g, o) if self.to_task else (o, g)
         return self.part(group=self.view.groups[group], object=self.view.tasks[task])
 
 
 @dataclass(frozen=True, eq=False)
 class GuessBlock:
-    """One seed's guesses on M test images; the means of the C columns give the qualities."""
+    """The guesses of one seed on M test images. The means of the C columns give the qualities."""
 
     seed: int
     rows: IntArray
@@ -279,7 +275,7 @@ class GuessBlock:
 
 
 class DirectionAttackers:
-    """Fresh attackers of both sides, trained when first needed."""
+    """New attackers for both sides, which are trained when they are first needed."""
 
     def __init__(
         self, direction: Direction, splits: Sequence[Split], positions: int | None = None
@@ -292,7 +288,7 @@ class DirectionAttackers:
     def from_predictions(
         cls, direction: Direction, predictions: Mapping[str, list[Predictions]]
     ) -> DirectionAttackers:
-        """Attackers that have already guessed; ``predictions`` are by side, then by position."""
+        """Attackers that have already guessed; ``predictions`` are sorted by side and position."""
         attackers = cls(direction, ())
         attackers.n_seeds = len(predictions["model"][0].seeds)
         attackers.predictions = dict(predictions)
@@ -302,28 +298,27 @@ class DirectionAttackers:
     def from_blocks(
         cls, direction: Direction, blocks: Mapping[str, list[GuessBlock]], n_seeds: int
     ) -> DirectionAttackers:
-        """Attackers whose guesses are known, by side."""
+        """Attackers whose guesses are already known for each side."""
         attackers = cls(direction, ())
         attackers.n_seeds, attackers.blocks = n_seeds, dict(blocks)
         return attackers
 
     def with_fewer_images(self, share: float) -> DirectionAttackers:
-        """Attackers of the first seed and position; they learn from a share of the images."""
+        """The attackers of the first seed and position, trained on a share of the images."""
         return type(self)(self.direction, with_fewer_images(self.splits, share), 1)
 
     @cached_property
     def predictions(self) -> dict[str, list[Predictions]]:
-        """By side, the attackers' predictions, one for each caption position."""
+        """For each side, the attackers' predictions for each caption position."""
         sides = SIDES if self.direction.supported_pairs.any() else ()
         return {side: self._attack(side) for side in sides}
 
     @cached_property
     def blocks(self) -> dict[str, list[GuessBlock]]:
-        """The attackers' guesses, by side."""
         return {side: list(self._blocks(side)) for side in self.predictions}
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
+        """All numbers of the direction under image weights: (B, S), or (B, 1) for counts."""
         one = self.direction
         model, human = (self._side(side, weights) for side in SIDES)
         given = one.given_shares(weights)
@@ -354,7 +349,7 @@ class DirectionAttackers:
         return values
 
     def headline(self, weights: Float64Array) -> Float64Array:
-        """(B, S) the score alone under weights of the images."""
+        """(B, S): only the score, under image weights."""
         model, human = (self._side(side, weights) for side in SIDES)
         return self._score(model, human, self.direction.given_shares(weights), self.direction.prior)
 
@@ -373,7 +368,7 @@ class DirectionAttackers:
     def _of_group(
         self, group: int, model: dbac.Side, human: dbac.Side, given: Float64Array
     ) -> Float64Array:
-        """(B, S) the score over the pairs of one group."""
+        """(B, S): the score from the pairs of one group."""
         in_group = np.zeros_like(self.direction.supported_pairs)
         in_group[(group, slice(None)) if self.direction.to_task else (slice(None), group)] = True
         how = self.settings.aggregate
@@ -394,7 +389,7 @@ class DirectionAttackers:
         )
 
     def _quality(self, side: str, weights: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
+        """Quality on each pair, (B, S, G, O), and on all captions, (B, S), over all positions."""
         n_columns = self.blocks[side][0].scores.shape[0]
         total = np.zeros((len(weights), self.n_seeds, n_columns))
         n_known = np.zeros_like(total)
@@ -413,7 +408,7 @@ class DirectionAttackers:
         return self._reshape(mean[..., :-1]), mean[..., -1]
 
     def _reshape(self, columns: Float64Array) -> Float64Array:
-        """(B, S, G, O) from the columns of the blocks."""
+        """The columns of the blocks in the shape (B, S, G, O)."""
         given, other = map(len, self.direction.values)
         if self.direction.to_task:
             return columns.reshape(*columns.shape[:2], given, other)
@@ -435,7 +430,7 @@ class DirectionAttackers:
         return predictions
 
     def _blocks(self, side: str) -> Iterator[GuessBlock]:
-        """Blocks whose columns are pairs (A→T) or tasks (T→A), then all guesses together."""
+        """Blocks with columns for pairs (A→T) or tasks (T→A), and a column for all guesses."""
         one = self.direction
         place = np.full(len(one.corpus), -1, np.int64)
         place[one.images] = np.arange(len(one.images))

@@ -1,11 +1,12 @@
-"""DBAC as in its authors' code: guesses are weighted by the frequency of sets of objects.
+"""DBAC as its authors' code computes it. Guesses are weighted by the frequency of object sets.
 
 The code is on a branch of their repository (kerner-lab/Bias-Amplification, ``text-dev``). A side's
 omega is a mean over captions of Q P(other) / P(given). For A→T, Q is the attacker's probability of
-the image's group; the other variable is the exact set of objects that the caption names (also the
-empty set), and the given variable is the group. For T→A, Q is the product, over objects, of the
-attacker's probability of the truth (the object is there or not); the other variable is the set of
-groups that the caption names, and the given variable is the exact set of objects in the image.
+the image's group. The given variable is the group. The other variable is the exact set of objects
+that the caption names; the set may be empty. For T→A, the attacker gives a probability for the
+truth about each object (whether it is in the image). Q is the product of these probabilities. The
+given variable is the exact set of objects in the image. The other variable is the set of groups
+that the caption names.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from bias_pipeline.metrics.value_names import PartName
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One side's captions of M images, by the set of objects or groups that each caption names.
+    """The set of objects or groups that each caption of one side names, for M images.
 
     Attributes:
-        sets: (P, M) set of each image's caption, one line for each position.
-        counts: (M, G * O) number of an image's captions by the image's given value and the
-            captions' set.
-        quality: (P, S, M) the attackers' quality, 0 where a seed does not test the image.
-        tested: (P, S, M) 1 where a seed tests the image, else 0.
+        sets: (P, M): the set that each image's caption names, for each caption position.
+        counts: (M, G * O): how many captions the image has, by given value of the image and set of
+            the caption.
+        quality: (P, S, M): the attackers' quality, or 0 where a seed does not test the image.
+        tested: (P, S, M): 1 where a seed tests the image, else 0.
     """
 
     sets: IntArray
@@ -42,10 +43,10 @@ class _Side:
 
 
 class ObjectSetAttackers(DirectionAttackers):
-    """Attackers of both sides; guesses are weighted by the frequency of sets of objects."""
+    """Attackers for both sides. Guesses are weighted by how frequent object sets are."""
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
+        """All numbers of the direction under weights of images: (B, S), or (B, 1) for counts."""
         part = self.direction.part
         given = self._shares_of_given(weights)
         shares = {side: self._shares(side, weights) for side in SIDES}
@@ -65,12 +66,12 @@ class ObjectSetAttackers(DirectionAttackers):
         return values
 
     def headline(self, weights: Float64Array) -> Float64Array:
-        """(B, S) the score alone under weights of the images."""
+        """(B, S): only the score, under image weights."""
         return self.evaluate(weights)[self.direction.part()]
 
     @cached_property
     def _given_values(self) -> IntArray:
-        """(M,) the given value of each image: its group, or its set of objects."""
+        """(M,): the given value of each image, which is a group or a set of objects."""
         one = self.direction
         if one.to_task:
             return one.view.codes[one.images]
@@ -78,7 +79,7 @@ class ObjectSetAttackers(DirectionAttackers):
 
     @cached_property
     def _named_sets(self) -> dict[str, IntArray]:
-        """By side, the set of objects, or of groups, that each caption names."""
+        """For each side, the set of objects or groups that each caption names."""
         one = self.direction
         tables = {
             side: one.all_tasks.mentions(side) if one.to_task else one.view.groups_named(side)
@@ -121,19 +122,19 @@ class ObjectSetAttackers(DirectionAttackers):
         return _Side(np.stack(sets), counts, np.stack(quality), np.stack(tested))
 
     def _shares_of_given(self, weights: Float64Array) -> Float64Array:
-        """(B, G) P(given) from the images."""
+        """(B, G): P(given), computed from the images."""
         rows = np.arange(len(self._given_values))
         members = sparse.csr_array((np.ones(len(rows)), (rows, self._given_values)))
         shares: Float64Array = weights @ members / weights.sum(axis=1, keepdims=True)
         return shares
 
     def _pairs(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, G, O) weighted number of captions by given value and set."""
+        """(B, G, O): the weighted number of captions for each given value and set."""
         table = weights @ self._sides[side].counts
         return table.reshape(len(weights), -1, self._n_sets)
 
     def _shares(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, O) P(other): how frequent each set is among the side's captions."""
+        """(B, O): P(other), which is how frequent each set is among the side's captions."""
         counts = self._pairs(side, weights).sum(axis=1)
         shares: Float64Array = counts / counts.sum(axis=1, keepdims=True)
         return shares
@@ -141,10 +142,10 @@ class ObjectSetAttackers(DirectionAttackers):
     def _omega(
         self, side: str, weights: Float64Array, by_given: Float64Array, shares: Float64Array
     ) -> Float64Array:
-        """(B, S) the mean of quality times factors over the tested captions.
+        """(B, S): omega, the mean of Q P(other) / P(given) over the tested captions.
 
-        ``by_given`` (B, M) are the weights, divided by P(given) unless the prior is left out.
-        ``shares`` (B, O) are P(other), or 1 if the prior is left out.
+        ``by_given`` (B, M) are the image weights divided by P(given), and ``shares`` (B, O) are
+        P(other). Both probabilities are 1 if the prior is left out.
         """
         one = self._sides[side]
         omegas = [
@@ -156,7 +157,7 @@ class ObjectSetAttackers(DirectionAttackers):
     def _prior(
         self, side: str, weights: Float64Array, shares: Float64Array, given: Float64Array
     ) -> Float64Array:
-        """(B, 1) the mean of P(other) / P(given) over all captions, without attackers."""
+        """(B, 1): the mean of P(other) / P(given) over all captions; attackers play no part."""
         pairs = self._pairs(side, weights)
         by_given = np.where(given > 0, pairs.sum(axis=(1, 2))[:, None] * given, np.inf)
         total = (pairs / by_given[:, :, None] * shares[:, None, :]).sum(axis=(1, 2))
@@ -164,7 +165,7 @@ class ObjectSetAttackers(DirectionAttackers):
 
 
 def distinct_rows(flags: np.ndarray) -> IntArray:
-    """(N,) the number of each row among the distinct rows of (N, C) flags.
+    """(N,): for each row of (N, C) flags, the index of the equal row in the list of distinct rows.
 
     Example:
         >>> distinct_rows(np.array([[True, False], [False, False], [True, False]])).tolist()

@@ -1,4 +1,4 @@
-"""Results of one direction of DBAC: estimates, what drives them, pairs, weights of images."""
+"""The results of one direction of DBAC: numbers, explanations, scores of pairs, image weights."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DirectionScorer:
         self.supported_pairs, self.values = direction.supported_pairs, direction.values
 
     def score(self) -> Score:
-        """All numbers, and a note that says which factor drives the headline."""
+        """All numbers, and a note that says which factor explains most of the headline."""
         if not self.supported_pairs.any():
             return self._nothing()
         level = self.settings.stats.level
@@ -84,11 +84,12 @@ class DirectionScorer:
         )
 
     def with_learning_curve(self, score: Score) -> Score:
-        """The score with a learning curve: scores of attackers that learn from fewer images.
+        """The score with a learning curve, which has the scores of attackers that saw fewer images.
 
-        The curve, ``learning:all`` included, has no intervals and uses the first seed and the first
-        human caption of each image: all seeds and positions would take longer than everything else.
-        T→A has no learning curve, since its attackers would be a quarter of all attackers.
+        Numbers of the curve, including ``learning:all``, have no intervals. The curve uses only the
+        first seed and the first human caption of each image, since all seeds and captions would
+        take longer than the rest of the metric. T→A has no learning curve, since a quarter of all
+        attackers would be trained for it.
         """
         if not (self.to_task and self.settings.probe.quick and self.supported_pairs.any()):
             return score
@@ -104,13 +105,13 @@ class DirectionScorer:
         )
 
     def _of_fewer(self, share: float) -> Number:
-        """The headline of attackers that learn from a share of the images."""
+        """The headline if attackers learn from only a share of the images."""
         headline = self.direction.part()
         values = self.attackers.with_fewer_images(share).headline(np.ones((1, len(self.images))))
         return self._part(headline, Estimate(values.item(), n_seeds=1))
 
     def at_equal_speech(self, people: Score) -> Score:
-        """The score with the numbers that only a score at equal style has."""
+        """The score with the numbers that exist only if styles are made equal."""
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         parts = equal_speech_parts(
             headline,
@@ -129,7 +130,7 @@ class DirectionScorer:
         )
 
     def _compare_groups(self, estimates: dict[PartName, Estimate]) -> list[str]:
-        """Add the largest gap between groups of an intersection; note the worst group."""
+        """Add the largest gap between groups of an intersection, and a note on the worst group."""
         if not self.direction.by_group:
             return []
         of = self.direction.part
@@ -141,10 +142,10 @@ class DirectionScorer:
         return [gap_sentence("A→T" if self.to_task else "T→A", groups, gap)]
 
     def _noisy_pairs(self) -> list[str]:
-        """A warning if accuracies of small pairs pull the score below 0.
+        """A warning if pairs with few captions pull the score below 0.
 
-        If accuracies M and H are near p on n captions, (M - H) / (M + H) is biased by about (1 - p)
-        / (4 p n) towards the side with more captions, which is the human side.
+        If two accuracies M and H on n captions are near p, (M - H) / (M + H) is biased by about (1
+        - p) / (4 p n). The bias favours the side with more captions, which is the human side.
         """
         by_pairs = self.to_task and self.settings.prior != OBJECT_SET
         if not (by_pairs and isinstance(self.settings.scoring, Accuracy)):
@@ -162,7 +163,7 @@ class DirectionScorer:
         ]
 
     def _nothing(self) -> Score:
-        """A headline without a value, and the reason; no attacker was trained."""
+        """A headline without a value, and the reason why no attacker was trained."""
         absent = Estimate(float("nan"), n_seeds=self.attackers.n_seeds)
         arrow, what = ("A→T", "task") if self.to_task else ("T→A", "group")
         share = f"{100 * self.direction.support_limit:.2g}"
@@ -204,7 +205,10 @@ class DirectionScorer:
         )
 
     def _images_of(self, name: PartName) -> IntArray:
-        """Corpus rows of a number; for a group, images with its label or captions that name it."""
+        """The corpus rows of a number.
+
+        A group has the images that are labelled with it, or whose captions name it.
+        """
         if not name.group or name.of_pair:
             return self.images
         place = self.view.groups.index(name.group)
@@ -214,7 +218,7 @@ class DirectionScorer:
         return self.images[np.asarray(named) > 0]
 
     def _descriptive(self) -> dict[PartName, Estimate]:
-        """Mention rates, and the quality of guesses by prevalence; no attacker is needed."""
+        """Numbers that need no attacker: mention rates, and the quality of the commonest guess."""
         labels = self.direction.labels
         shares = self.counts.group.mean(axis=0) if self.to_task else labels.mean(axis=0)
         probs = np.tile(shares, (len(labels), 1))
@@ -245,7 +249,7 @@ class DirectionScorer:
     def _amplified_pairs(
         self, estimates: Mapping[PartName, Estimate]
     ) -> list[tuple[int, int, Estimate]]:
-        """Pairs whose interval is above 0, the largest score first."""
+        """The pairs whose interval lies above 0, sorted by score from the largest."""
         pairs = [
             (int(g), int(o), estimates[pair])
             for g, o in zip(*np.nonzero(self.supported_pairs), strict=True)
@@ -254,14 +258,14 @@ class DirectionScorer:
         return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
 
     def _images_of_pair(self, g: int, o: int) -> IntArray:
-        """Corpus rows of images of a pair: labelled with the group, captioned with the task."""
+        """Corpus rows of images labelled with the group whose caption names the task."""
         group, task = (g, o) if self.to_task else (o, g)
         has_task = self._source[:, task] > 0
         return self.images[has_task & (self.counts.group[:, group] > 0)]
 
     @property
     def _source(self) -> Float64Array:
-        """(M, T) the tasks by which a pair's images are chosen: tasks in captions, or in images."""
+        """(M, T): the tasks in captions or in images by which a pair's images are chosen."""
         return self.counts.tasks["model"] if self.to_task else self.counts.objects
 
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
@@ -277,10 +281,11 @@ class DirectionScorer:
                 }
 
     def _resample(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
-        """Images of amplified pairs with the weight that makes group and task independent.
+        """The images of amplified pairs, with weights under which group and task are independent.
 
-        The weight is P(group) P(task) / P(group, task) over images (Kamiran and Calders 2012). An
-        image with a weight below 1 should be drawn less often when the captioner is trained again.
+        The weight is P(group) P(task) / P(group, task), counted over images (Kamiran and Calders
+        2012). When the captioner is trained again, images with a weight below 1 should be drawn
+        less often.
         """
         for g, o, estimate in self._amplified_pairs(estimates):
             holders = self._images_of_pair(g, o)

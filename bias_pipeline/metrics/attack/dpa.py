@@ -1,4 +1,4 @@
-"""DPA: do captions make tasks and groups easier to guess from each other than labels do?"""
+"""DPA measures whether captions make tasks and groups easier to guess than labels do."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from bias_pipeline.stats.scoring import Scoring
 
 
 def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntArray:
-    """Groups with enough images by labels and by captions; only images of such groups count."""
+    """The groups that have enough images by label and by caption; images of others do not count."""
     groups = np.arange(n_groups)
     while True:
         both = np.isin(labels, groups) & np.isin(predicted, groups)
@@ -69,7 +69,7 @@ def common_groups(labels: IntArray, predicted: IntArray, n_groups: int) -> IntAr
 
 
 def write_labels(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
-    """Label vectors as captions, with one word for each label that is set."""
+    """Label vectors written as captions, with one word for each label that is 1."""
     texts = [" ".join(name.replace(" ", "_") for name in vector) for vector in vectors]
     return Captions.from_texts(texts, rows.tolist())
 
@@ -79,17 +79,17 @@ Labels = Literal["objects", "union", "first"]
 
 @dataclass(eq=False)
 class DPA(Metric, CorrectableByGold):
-    """Directional predictability amplification (Tokas et al. 2024), in both directions.
+    """Directional predictability amplification (Tokas et al. 2024).
 
-    ``a_to_t``: attackers guess tasks from the labelled group. ``t_to_a``: they guess the group from
-    the labelled tasks. One side is what the model's caption names (Psi_M), the other side is labels
-    with equally many random errors (Psi_D). The score is (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1,
-    1).
+    For ``a_to_t``, attackers guess tasks from the labelled group. For ``t_to_a``, attackers guess
+    the group from the labelled tasks. Psi_M says how well attackers guess what captions name. Psi_D
+    says how well attackers guess labels with as many random errors as captions have. The score is
+    (Psi_M - Psi_D) / (Psi_M + Psi_D), in (-1, 1).
 
-    ``a_to_t:object:NAME`` is the score of one task, ``a_to_t:accuracy`` the accuracy that labels
-    were brought to, ``<direction>:learning:*`` the score of attackers that learn from fewer images.
-    ``t_to_a`` uses the images whose caption names exactly one group. ``a_to_t`` is above 0 for
-    human captions too and has no p.
+    ``a_to_t:object:NAME`` is the score of one task. ``a_to_t:accuracy`` is the accuracy of the
+    labels after random errors. ``<direction>:learning:*`` is the score if attackers learn from
+    fewer images. ``t_to_a`` uses only images whose caption names exactly one group. ``a_to_t`` is
+    above 0 for human captions too, so it has no p value.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -99,7 +99,7 @@ class DPA(Metric, CorrectableByGold):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner amplifies in that direction",
+        direction="lower is fairer; above 0, the captioner amplifies bias in that direction",
         family="attack",
         question="tasks",
         sources={TOKAS_2024: ""},
@@ -177,7 +177,7 @@ class DPA(Metric, CorrectableByGold):
         )
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Move each number by what true labels of the gold images change, to first order."""
+        """Add to each number the change that gold images' true labels would cause (first order)."""
         if self.equalise == "exchange":
             raise NotApplicableError(
                 "gold labels do not correct dpa under metric.equalise=exchange: how labels are "
@@ -213,7 +213,7 @@ class DPA(Metric, CorrectableByGold):
         return CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
 
     def _questions(self, view: CorpusView) -> tuple[PredictionTask, PredictionTask]:
-        """What attackers of A→T and of T→A guess."""
+        """What the attackers of A→T and of T→A guess."""
         view.check_captioned()
         labels = self._labels(view)
         known = view.objects_known if self.labels == "objects" else view.has("human")
@@ -223,7 +223,7 @@ class DPA(Metric, CorrectableByGold):
         return self._a_to_t(view, labels, usable), self._t_to_a(view, labels, usable)
 
     def _labels(self, view: CorpusView) -> IntArray:
-        """(N, T) tasks of each image by label."""
+        """(N, T): the labelled tasks of each image."""
         if self.labels == "objects":
             return indicators(view.task_labels.toarray())
         mentions = view.mentions("human")
@@ -286,7 +286,7 @@ class DPA(Metric, CorrectableByGold):
 
 
 def _absent(question: PredictionTask, view: CorpusView, n_seeds: int) -> Score:
-    """A headline without a value, and the reason; no attacker was trained."""
+    """A headline without a value, and the reason why no attacker was trained."""
     estimate = Estimate(float("nan"), n_seeds=n_seeds)
     arrow = {"a_to_t": "A→T", "t_to_a": "T→A"}[question.name]
     return Score(

@@ -1,4 +1,4 @@
-"""One direction of DPA: what its attackers guess, and the numbers of their guesses."""
+"""One direction of DPA: what attackers guess, and the numbers computed from their guesses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DPASettings:
 
 @dataclass(frozen=True, eq=False)
 class PredictionTask:
-    """What attackers of one direction guess, on M images."""
+    """What the attackers of one direction guess for M images."""
 
     name: str  # the direction
     inputs: Captions  # M label vectors written as words
@@ -58,22 +58,21 @@ class PredictionTask:
     note: str = ""  # a sentence for readers, empty if there is none
 
     def part(self, what: str = "", **fields: str) -> PartName:
-        """The name of a number of this direction."""
         return PartName(what, direction=self.name, **fields)
 
     @property
     def images(self) -> IntArray:
-        """(M,) rows of the corpus."""
+        """(M,): the corpus rows of the images."""
         return self.inputs.image_rows
 
     @property
     def has_several(self) -> bool:
-        """Whether labels are several tasks of each image (M, T) rather than one class (M,)."""
+        """Whether an image has several tasks as labels, (M, T), and not one class, (M,)."""
         return self.labels.ndim == 2
 
 
 class VectorAttackers:
-    """Attackers of one direction, which read label vectors, and the numbers of their guesses."""
+    """Attackers of one direction, which read label vectors, and numbers from their guesses."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class VectorAttackers:
         view: CorpusView,
         predictions: Mapping[str, Predictions],
     ) -> VectorAttackers:
-        """Attackers that have already guessed; ``predictions`` are by side."""
+        """Attackers that have already guessed. ``predictions`` has the guesses for each side."""
         attackers = cls(settings, question, view, ())
         attackers.seeds = predictions["model"].seeds
         attackers.predictions = dict(predictions)
@@ -101,7 +100,7 @@ class VectorAttackers:
 
     @cached_property
     def predictions(self) -> dict[str, Predictions]:
-        """The attackers' predictions by side; attackers are trained at the first use."""
+        """The attackers' predictions for each side. Attackers are trained at the first use."""
         train = self.settings.probe.fit_predict
         model = self._label_inputs("model", self.question.predicted), self.splits
         by_seed = [  # every seed has its own label noise
@@ -126,7 +125,6 @@ class VectorAttackers:
         )
 
     def _noisy(self, seed: int) -> IntArray:
-        """The labels with the noise of one seed."""
         question = self.question
         equalise = EQUALISE[self.settings.equalise]
         images = self.view.corpus.keys[question.images]
@@ -143,7 +141,7 @@ class VectorAttackers:
 
     @cached_property
     def _guesses(self) -> dict[str, list[GuessSums]]:
-        """The guesses of each seed's attackers, by side."""
+        """For each side, the guesses of each seed's attackers."""
         place = np.full(len(self.view.corpus), -1)
         place[self.question.images] = np.arange(len(self.question.images))
         return {
@@ -158,15 +156,18 @@ class VectorAttackers:
 
     @staticmethod
     def is_trained(name: PartName) -> bool:
-        """Whether a number depends on attackers."""
+        """Whether a number depends on trained attackers."""
         return name.what not in _COUNTED
 
     def means(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, S, C) mean score of each seed's attackers, for each task if there are several."""
+        """(B, S, C): the mean score of each seed's attackers, for each of C tasks.
+
+        If attackers guess one class, C is 1.
+        """
         return np.stack([guesses.mean(weights) for guesses in self._guesses[side]], axis=1)
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images: (B, S), for counts (B, 1)."""
+        """All numbers of the direction under weights of images: (B, S), or (B, 1) for counts."""
         model, human = (self.means(side, weights) for side in ("model", "human"))
         counts = {what: self.count(what, weights) for what in self.of_images}
         return self.numbers(model, human, counts)
@@ -174,7 +175,7 @@ class VectorAttackers:
     def numbers(
         self, model: Float64Array, human: Float64Array, counts: Mapping[str, Float64Array]
     ) -> dict[PartName, Float64Array]:
-        """(B, S) all numbers, from both sides' (B, S, C) mean scores and (B, 1) means of counts."""
+        """(B, S): all numbers, from (B, S, C) mean scores of both sides and (B, 1) mean counts."""
         question, of = self.question, self.question.part
         model, human = map(self.settings.scoring.link, (model, human))
         values = {of(): normalised_difference(model.mean(axis=-1), human.mean(axis=-1))}
@@ -192,13 +193,13 @@ class VectorAttackers:
 
     @cached_property
     def of_images(self) -> dict[str, Float64Array]:
-        """(M,) three shares of tasks: named exactly if labelled, named by the model, labelled."""
+        """Three (M,) shares of tasks: named exactly if labelled, named by the model, labelled."""
         labels, named = self.question.labels, self.question.predicted
         values = {"accuracy": labels == named, "model": named, "human": labels}
         return {what: each.reshape(len(each), -1).mean(axis=1) for what, each in values.items()}
 
     def count(self, what: str, weights: Float64Array) -> Float64Array:
-        """(B, 1) weighted mean over images and tasks."""
+        """(B, 1): the weighted mean over images and tasks."""
         mean: Float64Array = (weights @ self.of_images[what] / weights.sum(axis=1))[:, None]
         return mean
 
@@ -227,7 +228,7 @@ class VectorAttackers:
         )
 
     def _learning_curve(self) -> dict[str, Number]:
-        """Map each share of images to the score of first-seed attackers that learn from it."""
+        """For each share of the images, the score of the first seed's attackers trained on it."""
         images = self.question.images
         shares = smaller_shares(self.view.codes[images]) if self.settings.probe.quick else {}
         if not shares:

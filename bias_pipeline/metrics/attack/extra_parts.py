@@ -1,10 +1,10 @@
-"""Numbers beside the headline: groups, learning curves, equal style.
+"""Numbers besides the headline: scores of groups, learning curves, and scores for equal styles.
 
-Scores of single groups say which group is worst, and how far the groups are apart. A learning curve
-says how a score grows with the number of images: the same attackers learn from half and from a
-quarter of their images and are tested on all. If the curve is not level, a score means nothing
-without the number of images. At equal style, the coverage of the vocabulary and the score of one
-annotator against the others are added.
+Scores of single groups show which group is worst and how far the groups are apart. A learning curve
+shows how a score grows with the number of images: the same attackers learn from half and from a
+quarter of their images, and are tested on all images. If the curve still rises or falls, a score
+means nothing without the number of images. If styles are made equal, two numbers are added: the
+share of vocabulary that matching covers, and the score of one annotator compared with the others.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from bias_pipeline.metrics.value_names import (
 )
 from bias_pipeline.stats.bootstrap import Estimate, summary
 from bias_pipeline.text.alike import alike_annotators
-from bias_pipeline.text.matched import CHANGES, MatchedAlignment
-from bias_pipeline.text.transform import Transform
+from bias_pipeline.text.matched import MatchedAlignment
+from bias_pipeline.text.transform import CHANGES, Transform
 
 NO_LESS_THAN_NONE = (0.0, math.inf)  # the range of a gap
 
@@ -49,7 +49,7 @@ class Gap:
 
 
 def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
-    """The largest gap between groups; None if fewer than two groups have a score."""
+    """The largest gap between two groups. There is no gap if fewer than two groups have a score."""
     known = {name: e for name, e in groups.items() if math.isfinite(e.value)}
     if len(known) < 2:
         return None
@@ -64,7 +64,7 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
 
 
 def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap, unit: str = "fraction") -> str:
-    """Worst group and largest gap, as tables print them: fractions in per cent."""
+    """A sentence on the worst group and the largest gap; fractions are in per cent."""
     worst, largest = (
         f"{_format(e.value, unit)} [{_format(e.ci_low, unit)}, {_format(e.ci_high, unit)}]"
         for e in (groups[gap.worst], gap.estimate)
@@ -88,7 +88,7 @@ _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
 def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str, Number]:
-    """The numbers of a learning curve under the names of parts, such as ``learning:half``."""
+    """The numbers of a learning curve, by names such as ``learning:half``."""
     return {
         PartName("learning", direction=direction, detail=share): part
         for share, part in curve.items()
@@ -96,7 +96,7 @@ def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str
 
 
 def smaller_shares(codes: IntArray) -> dict[str, float]:
-    """The shares that leave every group enough images to learn from.
+    """The shares of images that leave every group enough images to learn from.
 
     ``codes`` (N,) are the images' groups; a group without images does not count.
 
@@ -109,7 +109,7 @@ def smaller_shares(codes: IntArray) -> dict[str, float]:
 
 
 def learning_note(curve: Mapping[str, Number], error: float, direction: str = "") -> list[str]:
-    """A sentence on whether a score changes with the number of training images, if measured."""
+    """A sentence that says whether a score changes with the number of training images."""
     if not curve:
         return []
     values, fewest = [part.value for part in curve.values()], [*curve][-1]
@@ -125,7 +125,7 @@ def learning_note(curve: Mapping[str, Number], error: float, direction: str = ""
 
 
 def error_of_first_seed(score: Estimate) -> float:
-    """Standard deviation of the first seed's score under resampling, for learning curves."""
+    """Standard deviation of the first seed's score when images are resampled."""
     assert score.draws is not None
     return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
@@ -139,12 +139,11 @@ NO_SECOND_PERSON = (
 
 
 def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
-    """The transform of equal style among a metric's transforms, or None."""
     return next((each for each in transforms if isinstance(each, MatchedAlignment)), None)
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
-    """The score with one annotator as the captioner, or a note why there is no score."""
+    """The score if one annotator is the captioner, or a note that says why there is no score."""
     people = one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])
@@ -155,7 +154,7 @@ def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Sc
 
 
 def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
-    """The corpus with one annotator as the captioner; None if no image has two annotators."""
+    """The corpus with one annotator as captioner, or None if no image has two annotators."""
     human = corpus.human
     several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
     images = several & (corpus.groupings[attribute].codes >= 0)
@@ -168,9 +167,9 @@ def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
 
 
 def mean_reach(matched: Corpus) -> float:
-    """Share of the captioner's words that matched human captions have, as a mean over positions.
+    """The mean share of the captioner's words that matched human captions contain.
 
-    Positions are weighted by their number of images, as in the score.
+    The mean is over caption positions, weighted by their number of images as in the score.
     """
     lines = matched.tables.get(CHANGES, ())
     reach, images = (np.array([line[key] for line in lines], float) for key in ("reach", "images"))
@@ -183,7 +182,7 @@ def equal_speech_parts(
 ) -> dict[str, Number]:
     """``matched:reach`` and ``matched:people`` of a headline.
 
-    ``matched:retained`` is the share of the captioner's words that were not removed, if some were.
+    If words of the captioner were removed, ``matched:retained`` is the share that remains.
     """
     estimate = Estimate(mean_reach(matched))
     reach = replace(part, **vars(estimate), unit="fraction", range=(0.0, 1.0), neutral=None)
@@ -203,9 +202,9 @@ def equal_speech_parts(
 def alike_corpora(
     corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
 ) -> Iterator[Corpus]:
-    """Captions for attackers: annotators of the captioner's length take its place in turn.
+    """Corpora in which annotators, one after the other, replace the captioner with equal length.
 
-    Each corpus has one human caption of every image to compare with.
+    Each corpus also has one human caption of every image, for comparison.
     """
     alike = alike_annotators(corpus, align.seed)
     turns = range(min(n_turns, int(corpus.human.positions.max()) + 1))
@@ -214,7 +213,10 @@ def alike_corpora(
 
 
 def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:
-    """``matched:alike`` and ``matched:beyond``; NaN without a score of annotators alike."""
+    """The numbers ``matched:alike`` and ``matched:beyond``.
+
+    Both are NaN if annotators with captions as long as the captioner's have no score.
+    """
     if alike is None or alike.draws is None or score.draws is None:
         unknown = Estimate(math.nan)
         absent = replace(score, **vars(unknown), n_images=0, coverage=0.0)
@@ -234,7 +236,7 @@ def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, 
 def with_annotators(
     score: Score, matched: Corpus, people: Score, alike: Score, level: float
 ) -> Score:
-    """A score at equal style, with the scores of annotators as the captioner."""
+    """A score for equal styles, together with scores of annotators who replace the captioner."""
     headline = score.parts[SCORE]
     return replace(
         score,
@@ -253,5 +255,5 @@ def with_annotators(
 
 
 def rename_predictions(predictions: Sequence[Predictions], whose: str) -> list[Predictions]:
-    """Predictions on annotators' captions, with ``WHOSE:`` before their names."""
+    """Predictions from annotators' captions, under names that begin with ``WHOSE:``."""
     return [replace(item, name=f"{whose}:{item.name}") for item in predictions]

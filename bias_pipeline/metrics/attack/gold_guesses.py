@@ -1,9 +1,9 @@
-"""LIC and Leakage corrected by gold labels: guesses are scored under machine and gold labels.
+"""Corrects LIC and Leakage by scoring guesses under both machine labels and gold labels.
 
-Attackers learn machine labels of other images. So a guess for an image does not depend on the
-image's own label, and can be scored under its true label as well. The corrected score is a score of
-weighted images (prediction-powered inference, PPI++): gold images count 1 under their true labels
-and minus lambda under machine labels, and all other images count lambda under machine labels.
+Attackers learn from the machine labels of other images. So a guess for an image does not depend on
+the image's own label, and can also be scored under the true label. The corrected score is a
+weighted score (prediction-powered inference, PPI++). Gold images have weight 1 under their true
+labels and weight -lambda under their machine labels. All other images have weight lambda.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ Attackers = Mapping[str, Sequence[Predictions]]  # by side or author of the capt
 
 
 class CorrectedGuesses(CaptionAttack, CorrectableByGold):
-    """A metric that scores each guess of the group by one label."""
+    """A metric that compares each guess of the group with one label."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Score the guesses for gold images under machine and gold labels."""
+        """Score the guesses for gold images under both machine and gold labels."""
         check_drawn_at_random(CorpusView(corpus, self.attribute, None), gold)
         sets = [
             GuessesUnderBothLabels.from_attackers(self, attackers, score, corpus, gold)
@@ -110,7 +110,7 @@ class CorrectedGuesses(CaptionAttack, CorrectableByGold):
 
 @dataclass(frozen=True, eq=False)
 class GuessesUnderBothLabels:
-    """Guesses, scored by the machine labels of all images and by the n gold labels."""
+    """Guesses that are scored by the machine labels of all images and by n gold labels."""
 
     sample: GoldSample
     keys: UIntArray  # (I,) hashes of the images' ids
@@ -146,19 +146,19 @@ class GuessesUnderBothLabels:
 
     @property
     def sizes(self) -> IntArray:
-        """(K,) how many gold images there are of each group."""
+        """(K,): the number of gold images of each group."""
         of_group = self.sample.truth[self.sample.truth >= 0]
         return np.bincount(of_group, minlength=len(self.sample.groups))
 
     def correct_score(self, score: Score) -> dict[PartName, Estimate]:
-        """The corrected numbers; without values if gold images of a group are too few."""
+        """The corrected numbers, without values if a group has too few gold images."""
         estimates = self.estimates(score, self.weight_of_machine(score))
         if self.sizes.min() >= FEWEST_OF_A_GROUP:
             return estimates
         return dict.fromkeys(estimates, Estimate(math.nan))
 
     def weight_of_machine(self, score: Score) -> float:
-        """Lambda, the weight of machine labels in [0, 1], chosen to suit the headline."""
+        """Lambda, the weight of machine labels, in [0, 1], that suits the headline best."""
         n, rest = len(self.sample.rows), len(self.keys) - len(self.sample.rows)
         if not self.sample.drawn_evenly:
             return 1.0
@@ -169,7 +169,7 @@ class GuessesUnderBothLabels:
         return machine_weight(true[name], machine[name], spread, n, rest)
 
     def _influences(self, places: IntArray) -> dict[PartName, Float64Array]:
-        """The derivative of each number by the weight of each gold image in ``places``, (n,)."""
+        """(n,): the derivative of each number with respect to the weight of each gold image."""
         whole = np.zeros(len(self.keys) + len(self.sample.rows))
         whole[: len(self.keys)] = 1.0
         slopes: dict[PartName, list[Float64Array]] = {}
@@ -188,7 +188,7 @@ class GuessesUnderBothLabels:
     def estimates(
         self, score: Score, machine: float, *, alone: bool = False
     ) -> dict[PartName, Estimate]:
-        """The numbers if machine labels have the weight ``machine``, or of gold images alone."""
+        """The numbers if machine labels have the weight ``machine``, or from gold images alone."""
         drawn = self.stats.estimate_weighted(
             self.keys,
             lambda counts: self.values(self._weights(counts, machine, alone=alone)),
@@ -201,7 +201,7 @@ class GuessesUnderBothLabels:
         }
 
     def _weights(self, counts: Float64Array, machine: float, *, alone: bool) -> Float64Array:
-        """(B, I + n) weights of images under (B, I) counts."""
+        """(B, I + n): the image weights, computed from the images' (B, I) counts."""
         gold = counts[:, self.place] * self.sample.weights
         gold = gold / np.maximum(gold.sum(axis=1, keepdims=True), 1e-12)
         weights = np.zeros((len(counts), counts.shape[1] + gold.shape[1]))
@@ -217,9 +217,9 @@ class GuessesUnderBothLabels:
 
 
 def _attackers_by_images(score: Score) -> list[Attackers]:
-    """The attackers of the compared sides, and of each side alone that has further images.
+    """Attackers for images of both sides, and for each side that has additional images.
 
-    At equal style, attackers of annotators who take the captioner's place are added.
+    If styles are made equal, attackers of annotators who replace the captioner are added.
     """
 
     def attackers_named(pattern: str) -> list[Predictions]:
@@ -240,9 +240,9 @@ def _attackers_by_images(score: Score) -> list[Attackers]:
 
 
 def _under_both_labels(predictions: Predictions, sample: GoldSample, n_images: int) -> Predictions:
-    """The predictions, with each gold image of a group repeated under its true label.
+    """The predictions, in which gold images with a group are repeated under their true label.
 
-    The repeated row is ``n_images`` plus the image's place among the gold images.
+    The row of a repeated image is ``n_images`` plus the index of the image among the gold images.
     """
     place = np.full(n_images, -1)
     of_group = sample.truth >= 0
@@ -263,7 +263,7 @@ def _numbers_of(
     columns: IntArray,
     score: Score,
 ) -> Callable[[Float64Array], Values]:
-    """A function from weights of columns to numbers; a column is an image under one label."""
+    """A function that computes numbers from weights of columns (images under one label)."""
 
     def tables(of: str) -> list[ScoreTable]:
         names = [name for name in (f"{of}model", f"{of}human") if name in sides]

@@ -1,9 +1,10 @@
-"""DBAC corrected by gold labels: one step from the numbers by machine labels.
+"""Corrects DBAC by gold labels, in one step from the numbers by machine labels.
 
-Attackers learn machine labels of other images, so what they guess for an image can be scored under
-its true label too. A pair of a group and a task may have a handful of gold images, too few for a
-denominator. Therefore the machine's number is moved by how much true labels of the gold images
-would change it, to first order. Machine labels decide which pairs count.
+Attackers learn from the machine labels of other images, so a guess for an image can also be scored
+under the true label. A pair of a group and a task may have only a handful of gold images, too few
+to divide by. Therefore the number by machine labels is computed first. Then the change that the
+true labels of gold images would cause is added, to first order. Which pairs count depends only on
+machine labels.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _AT_ONCE = 100  # images that are computed together
 def guesses_of(
     direction: str, predictions: Sequence[Predictions], whose: str = ""
 ) -> dict[str, list[Predictions]]:
-    """Side to its attackers' predictions in a direction, one for each caption position."""
+    """For each side, the predictions of the direction's attackers for each caption position."""
     return {
         side: [
             one for one in predictions if re.fullmatch(rf"{whose}{direction}:{side}:\d+", one.name)
@@ -46,7 +47,7 @@ def guesses_of(
 
 @dataclass(frozen=True, eq=False)
 class PairsUnderBothLabels:
-    """The numbers of a direction under machine labels, and under true labels of gold images."""
+    """The numbers of a direction under machine labels and under the true labels of gold images."""
 
     attackers: DirectionAttackers  # under machine labels of I images
     sample: GoldSample  # n gold images among them
@@ -57,17 +58,17 @@ class PairsUnderBothLabels:
 
     @cached_property
     def _of_group(self) -> IntArray:
-        """(g,) places of the gold images that belong to a group by their true label."""
+        """(g,): the indices of gold images whose true label is a group."""
         return np.flatnonzero(self.sample.truth >= 0)
 
     @cached_property
     def _machine(self) -> IntArray:
-        """(n,) the places of the gold images among all images."""
+        """(n,): the indices of the gold images among all images."""
         return np.searchsorted(self.attackers.direction.images, self.sample.rows)
 
     @cached_property
     def _attackers_of_both(self) -> DirectionAttackers:
-        """The attackers of I + g images; the last g are gold images under their true labels."""
+        """The attackers of I + g images. The last g are gold images under their true labels."""
         one = self.attackers.direction
         true_groups = np.eye(len(one.view.groups))[self.sample.truth[self._of_group]]
         direction = one.repeat(self._machine[self._of_group], true_groups, self._defined_pairs())
@@ -78,7 +79,7 @@ class PairsUnderBothLabels:
         return DirectionAttackers.from_blocks(direction, blocks, self.attackers.n_seeds)
 
     def _defined_pairs(self) -> np.ndarray:
-        """(G, O) pairs that have a score under machine labels."""
+        """(G, O) flags: true for pairs that have a score under machine labels."""
         one = self.attackers.direction
         numbers = self.attackers.evaluate(np.ones((1, self._n_images)))
         defined = np.zeros_like(one.supported_pairs)
@@ -88,7 +89,7 @@ class PairsUnderBothLabels:
 
     @cached_property
     def _true_attackers(self) -> DirectionAttackers:
-        """The guesses for gold images of a group, under their true labels."""
+        """The guesses for gold images with a group, scored under the true labels."""
         one = self.attackers.direction
         place = np.full(len(one.corpus), -1)
         place[self.sample.rows[self._of_group]] = self._of_group
@@ -125,7 +126,7 @@ class PairsUnderBothLabels:
         )
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, S) for each gold image, how numbers change if all images change like it."""
+        """(n, S): for each gold image, the change of numbers if all images changed like it."""
         start = np.zeros(self._n_images + len(self._of_group))
         start[: self._n_images] = 1.0
         changes = {
@@ -144,7 +145,7 @@ class PairsUnderBothLabels:
     def _move(
         self, start: Float64Array, images: IntArray, step: float
     ) -> Mapping[PartName, Float64Array]:
-        """The numbers if each of some gold images takes a step towards its true label."""
+        """The numbers after a small step of each chosen gold image towards its true label."""
         weights = np.tile(start, (len(images), 1))
         lines = np.arange(len(images))
         weights[lines, self._machine[images]] -= step
@@ -154,7 +155,7 @@ class PairsUnderBothLabels:
         return self._attackers_of_both.evaluate(weights)
 
     def estimates_of_gold(self, stats: Bootstrap) -> dict[PartName, Estimate]:
-        """The numbers of the gold images alone."""
+        """The numbers computed from the gold images alone."""
         of_group = self._of_group
 
         def evaluate(counts: Float64Array) -> Mapping[PartName, Float64Array]:

@@ -1,8 +1,8 @@
-"""DPA corrected by gold labels: one step from the numbers by machine labels.
+"""Corrects DPA by gold labels, in one step from the numbers by machine labels.
 
-Attackers of A→T read the label, so their guesses for the other label are found at images that have
-it. Attackers of T→A guess labels with as many random errors as captions have: the expected score of
-a guess if the label is the true one, and the number of errors, follow from gold labels.
+Attackers of A→T read the label. So their guesses for another label are taken from images that have
+this label. Attackers of T→A guess labels that have as many random errors as captions. Gold labels
+give the expected score of a guess under the true label, and the number of errors.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Moments = Mapping[str, Float64Array]
 
 @dataclass(frozen=True, eq=False)
 class VectorsUnderBothLabels:
-    """The numbers of a direction if gold images have machine labels, and if they have true ones."""
+    """A direction's numbers under machine labels and under true labels of gold images."""
 
     attackers: VectorAttackers  # under machine labels of I images
     sample: GoldSample  # n gold images among them
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, S) how each number changes if all images change as each gold image does."""
+        """(n, S): for each gold image, the change of numbers if all images changed like it."""
         differ, people, machine = self.sample.differ, self._people, self._machine
         weights, every = self.sample.weights[None], np.ones((1, len(self._question.images)))
         means = {
@@ -62,7 +62,7 @@ class VectorsUnderBothLabels:
         return changes
 
     def estimates_of_gold(self, stats: Bootstrap) -> dict[PartName, Estimate]:
-        """The numbers of the gold images alone."""
+        """The numbers computed from the gold images alone."""
 
         def evaluate(counts: Float64Array) -> dict[PartName, Float64Array]:
             weights = counts * self.sample.weights
@@ -89,7 +89,7 @@ class VectorsUnderBothLabels:
         return self._moments(self.sample.truth)
 
     def _moments(self, labels: IntArray) -> Moments:
-        """The moments of the gold images under (n,) labels."""
+        """The moments of the gold images if (n,) ``labels`` are their labels."""
         place = np.searchsorted(self._question.images, self.sample.rows)
         counts = {name: self.attackers.of_images[name][place] for name in _COUNTED}
         if self._question.has_several:
@@ -107,7 +107,7 @@ class VectorsUnderBothLabels:
         return moments
 
     def _scores_of_tasks(self, labels: IntArray) -> dict[str, Float64Array]:
-        """Scores of what a seed's attackers, on average, guess for images with each label."""
+        """For images with each label, the scores of the average guesses of a seed's attackers."""
         score = self.attackers.settings.scoring.per_guess
         moments = {}
         for side, predictions in self.attackers.predictions.items():
@@ -127,7 +127,7 @@ class VectorsUnderBothLabels:
         return {**moments, "errors": np.zeros_like(moments["guess:human"])}
 
     def _scores_of_groups(self, labels: IntArray) -> dict[str, Float64Array]:
-        """Scores of guesses of (n,) groups, and how much another group as label changes them."""
+        """Scores of guesses for (n,) groups, and their change if the label were another group."""
         settings, last = self.attackers.settings, len(self._question.classes) - 1
         score = settings.scoring.per_guess
         model = [score(probs, truth) for truth, probs in self._guesses("model")]
@@ -142,7 +142,7 @@ class VectorsUnderBothLabels:
         return stacked
 
     def _guesses(self, side: str) -> list[tuple[IntArray, Float64Array]]:
-        """For each seed, what attackers should guess for the gold images, and their guesses."""
+        """For each seed, the true values for the gold images and the attackers' guesses."""
         stored = []
         for images, truth, probs in self.attackers.predictions[side]:
             order = np.argsort(images)
@@ -152,7 +152,7 @@ class VectorsUnderBothLabels:
 
 
 def _means(of: Float64Array, weights: Float64Array) -> Float64Array:
-    """(B, ...) means of (n, ...) numbers under (B, n) weights, without NaN."""
+    """(B, ...): the means of (n, ...) numbers under (B, n) weights; NaN values are left out."""
     flat = of.reshape(len(of), -1)
     known = np.isfinite(flat[:, 0])
     total = np.maximum(weights[:, known].sum(axis=1, keepdims=True), 1e-12)

@@ -1,4 +1,4 @@
-"""Mean scores of guesses at several tasks under weights of images, computed as one product."""
+"""Computes the mean scores of guesses for several tasks under image weights, as one product."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from bias_pipeline.stats.scoring import Scoring
 
 @dataclass(frozen=True, eq=False)
 class GuessSums:
-    """Scores of one seed's guesses, without repeating equal scores.
+    """The scores of one seed's guesses; equal scores are stored only once.
 
-    Where a task is false, images with equal predictions have equal scores, which are stored once.
-    Where a task is true, which is rare, the image's own score is stored.
+    Where a task is false, images with equal predictions have equal scores, so the score is stored
+    once. Where a task is true, which is rare, the score of each image is stored.
 
     Attributes:
-        table: (I, P + C) 1 for an image's prediction among P (all 0 if it was not tested), then
-            how much more each of C tasks scores than if it were false.
-        false: (P, C) scores of each prediction where no task is true.
+        table: (I, P + C): the first P columns have a 1 for the image's prediction (all are 0 if the
+            image was not tested). The last C columns say how much more each task scores than if it
+            were false.
+        false: (P, C): the scores of each prediction where no task is true.
     """
 
     table: sparse.csr_array
@@ -37,11 +38,11 @@ class GuessSums:
         probs: Float64Array,
         n_images: int,
     ) -> GuessSums:
-        """The sums of M guesses.
+        """Stores M guesses.
 
-        ``place`` (M,) is the place of each guessed image among all I. ``truth`` is (M,) classes of
-        one variable, or (M, C) 0 or 1 for each task. ``probs`` are the attackers' predictions, see
-        :mod:`bias_pipeline.stats.scoring`.
+        ``place`` (M,) is the index of each guessed image among all I images. ``truth`` has (M,)
+        classes of one variable, or (M, C) values that are 1 where a task is true and else 0.
+        ``probs`` are the attackers' predictions, see :mod:`bias_pipeline.stats.scoring`.
         """
         if truth.ndim == 1:
             false, kind = np.zeros((1, 1)), np.zeros(len(truth), np.int64)
@@ -63,7 +64,7 @@ class GuessSums:
         return cls(sparse.csr_array((values, (rows, columns)), shape=shape), false)
 
     def mean(self, weights: Float64Array) -> Float64Array:
-        """(B, C) mean scores of the tested images under (B, I) weights."""
+        """(B, C): the mean scores of the tested images under (B, I) weights."""
         sums = np.asarray(weights @ self.table)
         tested, more = np.split(sums, [len(self.false)], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,8 +1,8 @@
-"""LIC and Leakage: does a captioner leak the attribute more than annotators do?
+"""LIC and Leakage measure whether a captioner leaks the attribute more than annotators do.
 
-LIC and Leakage score the attackers of
-:class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`; ``metric.scoring`` says how a
-guess becomes a number.
+Both metrics score the attackers of
+:class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`. The setting ``metric.scoring``
+says how guesses are scored.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ _COST = Cost(per_caption=0.0, per_attacked=1e-5)
 
 
 class LIC(CorrectedGuesses):
-    """LIC = LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4; RELIC eq. 1-3).
+    """LIC is LIC_M - LIC_D (Hirota et al. 2022, eq. 2-4).
 
-    ``model`` is LIC_M, ``human`` LIC_D: the mean over attackers of first human captions, of second
-    human captions, and so on. A uniform prediction gives 1 / K^2. ``score`` is LIC on the images
-    that both sides describe. ``lic_from:accuracy`` and ``lic_from:confidence`` are its two parts.
-    At equal style (``alignment=matched``) conclusions rest on ``matched:beyond``.
+    ``model`` is LIC_M. ``human`` is LIC_D, averaged over attackers that read the first human
+    caption of each image, the second caption, and so on. A uniform guess among K groups gives 1 /
+    K^2. ``score`` is LIC on the images that both sides describe. ``lic_from:accuracy`` and
+    ``lic_from:confidence`` add up to ``score``. Under ``alignment=matched``, conclusions rest on
+    ``matched:beyond``.
 
     Example:
         >>> LIC.info.neutral
@@ -33,11 +34,11 @@ class LIC(CorrectedGuesses):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="lic",
         title="Leakage for Image Captioning",
-        version=3,
+        version=4,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it leaks more than annotators do",
+        direction="lower is fairer; above 0, captions reveal the group more than human captions do",
         family="attack",
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
@@ -75,10 +76,10 @@ class LIC(CorrectedGuesses):
 
 
 class Leakage(CorrectedGuesses):
-    """Leakage amplification = accuracy on model captions - accuracy on human captions.
+    """Attackers' accuracy on the captioner's captions minus their accuracy on human captions.
 
-    Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies, 1 / K by
-    chance. Leakage uses the same predictions as LIC, and has the same parts at equal style.
+    ``model`` and ``human`` are the two accuracies. A random guess among K groups gives 1 / K.
+    Leakage scores the same guesses as LIC.
 
     Example:
         >>> Leakage.info.range
@@ -88,11 +89,11 @@ class Leakage(CorrectedGuesses):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="leakage",
         title="Leakage amplification",
-        version=3,
+        version=4,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it leaks more than annotators do",
+        direction="lower is fairer; above 0, captions reveal the group more than human captions do",
         family="attack",
         question="leakage",
         sources={WANG_2019: "section 3", BAKR_2024: "section 3: on captions"},

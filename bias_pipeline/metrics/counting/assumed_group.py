@@ -1,4 +1,4 @@
-"""Assumed group: do captions name a group that annotators could not see?"""
+"""Assumed group measures how often captions name a group that nobody could see."""
 
 from __future__ import annotations
 
@@ -56,23 +56,23 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 
 @dataclass(eq=False, kw_only=True)
 class AssumedGroup(CorrectedByGold):
-    """Share of captions that name a group annotators could not see, minus annotators' share.
+    """How much more often than annotators the captioner names a group that nobody can see.
 
-    Only images labelled as unsure (``LabelMap.unsure``) count. In each caption only the first
-    sentence that mentions a person counts, so that long captions can be compared with short ones.
-    ``score`` is ``model:paired`` minus ``human:paired``, two shares on the images that both sides
-    describe. ``model`` and ``human`` use all images of their side.
+    Images count only if their group is labelled as unsure (``LabelMap.unsure``). In each caption
+    only the first sentence that mentions a person counts, so that long and short captions can be
+    compared. ``model`` and ``human`` are the shares of captions that name a group. ``score`` is
+    their difference on the images that both describe.
 
-    * ``whole``, ``whole:model``, ``whole:human``: whole captions, so a "he" in a later sentence
-      counts. A caption is compared with as many annotators' captions as it has sentences on
-      persons.
-    * ``group:NAME``: the share that names NAME. ``both``, ``both:human``: the share that names
-      several groups at once.
-    * ``ratio``, ``ratio:human``, ``ratio:labelled``: how many captions name the first group
-      for each that names the second group.
+    * ``whole``, ``whole:model``, ``whole:human``: the same numbers for whole captions, in which a
+      later "he" counts. A caption with n sentences about persons is compared with n captions of
+      annotators.
+    * ``group:NAME``: the share of captions that name the group NAME. ``both``, ``both:human``: the
+      share of captions that name several groups.
+    * ``ratio``, ``ratio:human``, ``ratio:labelled``: the number of captions that name the first
+      group, divided by the number that name the second.
 
-    A captioner that never names a group scores 0 or less, so also read the share of captions that
-    name no group. The table ``assumed`` has examples.
+    A captioner that never names a group scores 0 or less. So also read how often captions name no
+    group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -82,12 +82,12 @@ class AssumedGroup(CorrectedByGold):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it names a group that nobody can see more often than "
-        "annotators do",
+        direction="lower is fairer; above 0, captions name groups that nobody can see more often "
+        "than annotators do",
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2024: "section 5.5.1"},
-        ours="labelled photographs, annotators' share and equal length are",
+        ours="image labels and the comparison with annotators at equal length are",
         images=UNSURE,
         without={"human captions": MODEL},
         streams=True,
@@ -118,7 +118,7 @@ class AssumedGroup(CorrectedByGold):
             )
 
     def rests_on_names(self, part: PartName) -> bool:
-        """False for every number: a captioner that never names a group assumes nothing."""
+        """False for every number. A captioner that never names a group assumes no group."""
         del part
         return False
 
@@ -189,13 +189,13 @@ class AssumedGroup(CorrectedByGold):
         return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
-        """Outcomes of captions, weighted so that every image counts once."""
+        """The groups that captions name, with weights under which every image counts once."""
         captions = caption_outcomes(view, side, self.named_group(view, side))
         each = np.maximum(view.n_captions(side), 1)[captions.rows]
         return replace(captions, weights=1 / each)
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The numbers by true label; ``whole`` is absent, as outcomes do not suffice for it."""
+        """The numbers by true label. ``whole`` is missing, since it needs more than outcomes."""
         n_groups = len(view.groups)
         unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
         numbers: dict[PartName, CountedNumber] = {}
@@ -214,7 +214,7 @@ class AssumedGroup(CorrectedByGold):
         return numbers
 
     def named_group(self, view: CorpusView, side: str) -> IntArray:
-        """(C,) the single group named in the counted part of each caption; below 0 for no group."""
+        """(C,): the only group named in the counted part of each caption; below 0 for none."""
         if self.sentence == "any":
             return view.named_group(side)
         blocks = view.corpus.side(side).blocks()
@@ -222,7 +222,7 @@ class AssumedGroup(CorrectedByGold):
         return np.concatenate(named)
 
     def _named_first(self, view: CorpusView, captions: Captions) -> IntArray:
-        """(C,) the single group named in each caption's first sentence about a person."""
+        """(C,): the only group in each caption's first sentence about a person."""
         sentences, mentions = self._sentences(view, captions)
         first = sentences.about_person & (sentences.person_number == 1)
         named = np.full(len(captions), NO_GROUP)
@@ -232,14 +232,14 @@ class AssumedGroup(CorrectedByGold):
     def _sentences(
         self, view: CorpusView, captions: Captions
     ) -> tuple[Sentences, sparse.csr_array]:
-        """The S sentences of captions, and (S, E) the groups that the sentences name."""
+        """The S sentences of the captions, and the groups that the sentences name, (S, E)."""
         words = split_sentences(captions)
         mentions = view.every_group_named(words)
         persons = lowered_words(words).mentions(words_of(self.persons.words))
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
     def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
-        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their divisor."""
+        """(N, 3): each image's values for ``whole:model``, ``whole:human`` and their divisor."""
         blocks = view.corpus.side("model").blocks()
         parts = [self._one_and_sentences(view, block) for block in blocks]
         one, n_about = map(np.concatenate, zip(*parts, strict=True))
@@ -258,9 +258,11 @@ class AssumedGroup(CorrectedByGold):
     def _one_and_sentences(
         self, view: CorpusView, captions: Captions
     ) -> tuple[BoolArray, IntArray]:
-        """(C,) whether a caption's first sentences name a single group; how many are on persons.
+        """Flags (C,): true where first sentences name one group.
 
-        As many sentences on persons count as the image has annotators.
+        Also (C,) numbers of sentences on persons.
+
+        If an image has m annotators, the first m sentences on persons are used.
         """
         sentences, mentions = self._sentences(view, captions)
         caption, n = sentences.words.image_rows, len(captions)
@@ -274,9 +276,9 @@ class AssumedGroup(CorrectedByGold):
 def outcome_counts(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) how many captions of an image name each group alone, no group, and several.
+    """(N, K + 2): how many captions of an image name each group alone, none, and several.
 
-    ``named`` has (C,) the single group of each caption, below 0 for no group or several.
+    ``named`` (C,) is the only group that each caption names, below 0 for no group or several.
     """
     captions = caption_outcomes(view, side, named)
     chosen = images[captions.rows]
@@ -287,7 +289,7 @@ def outcome_counts(
 def outcome_shares(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) shares of each image's captions; arguments as in :func:`outcome_counts`."""
+    """(N, K + 2): shares of each image's captions. For the arguments see :func:`outcome_counts`."""
     weights = sparse.diags_array(1 / np.maximum(view.n_captions(side), 1))
     return sparse.csr_array(weights @ outcome_counts(view, side, named, images))
 

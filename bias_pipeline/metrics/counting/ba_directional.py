@@ -1,4 +1,4 @@
-"""BA->: directional bias amplification by counting."""
+"""BA-> measures directional bias amplification by counting."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ from bias_pipeline.metrics.value_names import PartName
 
 @dataclass(eq=False, kw_only=True)
 class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
-    """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
+    """BA-> of Wang and Russakovsky 2021, measured on captions.
 
-    ``a_to_t``: given the group, are its usual tasks named more often than they are labelled?
-    ``t_to_a``: given the task, is its usual group named more often? A group and a task are usual
-    for each other if they occur together in the labels more often than by chance.
+    ``a_to_t`` asks whether captions name a group's usual tasks (such as objects) more often than
+    labels do. ``t_to_a`` asks whether captions name a task's usual group more often than labels do.
+    A group and a task are usual for each other if the labels have both together more often than by
+    chance.
 
-    * ``<direction>:object:NAME``, ``:group:NAME``: the mean over groups for one task, and the mean
-      over tasks for one group.
-    * ``t_to_a:images``, ``t_to_a:named``: the score with the denominator of each public code; the
-      two may differ in sign. Conclusions rest on ``named``, since captions that name no group lower
-      ``images``.
-    * ``t_to_a:published:*``: the numbers by the published formula. Our numbers take a pair's sign
-      and size from different images.
+    * ``<direction>:object:NAME``, ``:group:NAME``: the score of one task, averaged over groups, and
+      the score of one group, averaged over tasks.
+    * ``t_to_a:images``, ``t_to_a:named``: the score if shares are taken of all images, or only of
+      images whose caption names a group. The two scores may have different signs. Conclusions rest
+      on ``named``, since captions that name no group lower ``images``.
+    * ``t_to_a:published:*``: the same numbers by the published formula. Ours finds usual pairs on
+      some images and measures changes on other images.
 
-    For a captioner that names few objects ``a_to_t`` is below 0 whatever the bias: read it with
-    ``mentions:model`` and ``mentions:human``.
+    If a captioner names few objects, ``a_to_t`` is below 0 whatever the bias. So also compare
+    ``mentions:model`` with ``mentions:human``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -60,7 +61,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner amplifies in that direction",
+        direction="lower is fairer; above 0, the captioner amplifies bias in that direction",
         family="counting",
         streams=True,
         question="tasks",
@@ -100,7 +101,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
     undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number is about T→A, since numbers about A→T use labelled groups."""
+        """Whether a number is about T→A, since numbers about A→T use only labelled groups."""
         return part.direction == "t_to_a"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -136,7 +137,6 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
         )
 
     def _averaged_pairs(self, pairs: Float64Array) -> Float64Array:
-        """The pairs over which means are taken."""
         return np.nan_to_num(pairs, nan=0.0) if self.undefined == "keep" else pairs
 
     def _mean(self, pairs: Float64Array) -> Float64Array:

@@ -1,4 +1,4 @@
-"""BA_MALS: do objects occur with their majority group more often than in the labels?"""
+"""BA_MALS measures whether captions strengthen the link between objects and their usual groups."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers
 from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     counts_of_folds,
+    cross_with_groups,
     mention_rates,
 )
 from bias_pipeline.metrics.functional import crossfit
@@ -28,14 +29,15 @@ UNDEFINED = PartName("undefined")
 
 @dataclass(eq=False, kw_only=True)
 class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
-    """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), on captions.
+    """Bias amplification of Zhao et al. 2017 (``Men Also Like Shopping``), measured on captions.
 
-    The usual groups of an object are those with more than 1/K of its labelled images. An object's
-    growth is how much the share of its usual groups rises from labels to captions. ``score`` is the
-    mean growth, and ``object:NAME`` the growth of one object. ``predictions:joint``, ``:task`` and
-    ``:group`` are the score if captions give group and object, only the object, or only the group.
-    The metric ignores how frequent each group is. Usual groups and growth are taken from different
-    images. ``published:*`` takes both from the same images, as the paper does.
+    A group is usual for an object if more than 1/K of the object's images are labelled with the
+    group. An object's growth is the usual groups' share in captions minus their share in labels.
+    ``score`` is the mean growth, and ``object:NAME`` is the growth of one object.
+    ``predictions:joint``, ``:task`` and ``:group`` are the score if captions decide both group and
+    object, only the object, or only the group. The metric ignores how frequent each group is in the
+    labels. Usual groups are found on some images, and growth is measured on the others.
+    ``published:*`` uses the same images for both, as the paper does.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -45,8 +47,8 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 objects occur with their usual groups even more than "
-        "in the labels",
+        direction="lower is fairer; above 0, captions name objects with their usual groups more "
+        "often than labels do",
         family="counting",
         streams=True,
         question="tasks",
@@ -67,13 +69,13 @@ class BiasAmplificationMALS(LabelledTaskMetric, CountedInOneStep):
     absent: Absent = "drop"  # see `ba_mals`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers but the mention rates."""
+        """True for all numbers, but not for mention rates."""
         return part.what != "mentions"
 
     def tally(self, view: CorpusView) -> Tally:
         sides = self.sides(view)
 
-        joint = sides.tables()["joint"]
+        joint = cross_with_groups(sides.named, sides.predicted, sides.n_groups)
         named = np.asarray(joint.sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
         # A task that is named once has no direction on other images and adds nothing.
         factor = spread_of_small_shares(named[named >= 2])

@@ -1,7 +1,7 @@
-"""What all counting metrics share.
+"""The base of counting metrics.
 
-A counting metric turns a corpus into tables with a row per image, and computes numbers from the
-tables' sums (:class:`~bias_pipeline.metrics.counting.numbers.Tally`). Nothing is trained, and no
+A metric of this kind turns a corpus into tables with a row per image. All numbers are computed from
+sums over rows (:class:`~bias_pipeline.metrics.counting.numbers.Tally`). Nothing is trained, and no
 seed is used.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -73,7 +73,6 @@ class CountingMetric(Metric):
     words: str | None = None
 
     def see(self, corpus: Corpus) -> CorpusView:
-        """The groups that the metric reads."""
         return CorpusView(corpus, self.attribute, self.words)
 
     @abstractmethod
@@ -81,15 +80,16 @@ class CountingMetric(Metric):
         """The tables and numbers of the metric."""
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number is about the groups that captions name.
+        """Whether a number depends on the groups that captions name.
 
-        Such a number is absent if almost no caption names a group: silence does not count as fair.
+        If almost no caption names a group, the number is left out, so that silence does not count
+        as fair.
         """
         del part
         return True
 
     def check(self, view: CorpusView) -> None:
-        """Refuse a corpus in which nothing can be counted."""
+        """Raise an error if nothing in the corpus can be counted."""
         view.check_captioned()
         described = view.labelled & view.has("model") & view.has("human")
         if "human captions" in self.info.needs and not described.any():
@@ -99,13 +99,14 @@ class CountingMetric(Metric):
             )
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """Count, and compute the numbers of the class; nothing is trained."""
+        """Count, and compute the numbers; nothing is trained."""
         del splits
         view = self.see(corpus)
         self.check(view)
         tally = self.tally(view)
         numbers = tally.counted_numbers(tally.totals)
         estimates = estimates_of(tally, numbers, corpus.keys, self.stats)
+        tally = replace(tally, tables={})  # they are large
         # Hundreds of numbers share a few arrays of images, so equal arrays are found by identity.
         sets = {id(number.images): number.images for number in numbers.values()}
         n_images = {key: int(images.sum()) for key, images in sets.items()}
@@ -138,7 +139,7 @@ class CountingMetric(Metric):
 
 @dataclass(eq=False)
 class TaskMetric(CountingMetric):
-    """A counting metric of groups and tasks."""
+    """A counting metric that reads groups and tasks."""
 
     task: TaskVocabulary  # the vocabulary of the T tasks
     _: KW_ONLY
@@ -155,15 +156,16 @@ class TaskMetric(CountingMetric):
 def example_lines(
     view: CorpusView, captions: IntArray, groups: Mapping[str, IntArray], total: str
 ) -> list[dict[str, object]]:
-    """Lines of a table with a few of the model's captions, drawn by a hash of the images' ids.
+    """Table lines that show a few captions of the model, drawn by a hash of image ids.
 
-    The order of the input makes no difference.
+    The order of the input does not change the lines.
 
     Args:
         view: the corpus as the metric reads it.
-        captions: (M,) numbers of the captions to draw from.
-        groups: for each column of the table, (C,) the group that it shows for each caption.
-        total: name of the column that says how many there are.
+        captions: (M,) indices of the captions to draw from.
+        groups: for each column of the table, the group that the column shows for each caption,
+            (C,).
+        total: name of the column that says how many such captions there are.
     """
     of_model = view.corpus.side("model")
     keys = view.corpus.keys[of_model.image_rows[captions]]
@@ -179,13 +181,12 @@ def example_lines(
 
 
 def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:
-    """Refuse an unknown name."""
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
 
 
 def row_of(numerator: str | None, view: CorpusView) -> int:
-    """The row of the group in a ratio's numerator: `numerator`, else the first labelled group."""
+    """The index of the group in a ratio's numerator: ``numerator``, or the first labelled group."""
     if numerator is None:
         return 0
     check_known("numerator", numerator, view.groups)
@@ -193,13 +194,15 @@ def row_of(numerator: str | None, view: CorpusView) -> int:
 
 
 def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
-    """Refuse to leave out a task that the vocabulary does not have."""
+    """Raise an error if a task to leave out is not in the vocabulary."""
     for name in names:
         check_known("exclude_tasks", name, task.tasks)
 
 
 def least_share(min_support: float, n_images: int) -> float:
-    """The share of captions that must name a task; ``min_support`` from 1 on is a number of images.
+    """The share of captions that must name a task.
+
+    If ``min_support`` is 1 or more, it is a number of images.
 
     Example:
         >>> least_share(0.005, 8000), least_share(40, 8000)
@@ -209,5 +212,5 @@ def least_share(min_support: float, n_images: int) -> float:
 
 
 def indicators(counts: Float64Array) -> IntArray:
-    """An array with 1 where a count is above 0."""
+    """An array that is 1 where a count is above 0."""
     return (counts > 0).astype(np.int64)

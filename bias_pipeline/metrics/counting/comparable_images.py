@@ -1,4 +1,4 @@
-"""Features of images (objects, annotators' words) on which groups' pictures are made comparable."""
+"""Computes the features (objects, annotators' words) by which groups' pictures are compared."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in 5 images and in one of 4
 
 @dataclass(frozen=True, eq=False)
 class ComparableImages:
-    """M images of a corpus with a caption each, and what they show.
+    """M images of a corpus, with a caption of each image and the features of the picture.
 
     Attributes:
         corpus: the captions.
         attribute: the attribute whose groups are compared.
-        table: concepts that describe persons; their words are no features of the picture.
+        table: concepts that describe persons. Words of these concepts are not used as features.
     """
 
     corpus: Corpus
@@ -37,10 +37,10 @@ class ComparableImages:
 
     @cached_property
     def features(self) -> sparse.csr_array:
-        """(M, P) what images show: objects, and for each word the share of annotators who write it.
+        """(M, P): the picture's features, which are objects and the share of annotators per word.
 
-        Without objects and annotators, the features are the words of the model's captions, except
-        descriptions of persons.
+        Without objects and annotators, features are the words of the model's captions, except words
+        that describe persons.
         """
         blocks = []
         if len(self.corpus.human):
@@ -60,7 +60,7 @@ class ComparableImages:
         return self.frequent(blocks or [self.words(self.corpus.model, framed=False)])
 
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
-        """(M, P) the tables' columns, without columns that are above 0 in too few images."""
+        """(M, P): the columns of the tables that are above 0 in enough images."""
         least = max(_LEAST_IMAGES, len(self.corpus) // _LEAST_SHARE)
         chosen = []
         for block in blocks:
@@ -69,7 +69,7 @@ class ComparableImages:
         return sparse.csr_array(sparse.hstack(chosen))
 
     def words(self, captions: Captions, *, framed: bool) -> sparse.csr_array:
-        """(M, V) for each image and word, the share of the image's captions that have the word."""
+        """(M, V): for each image and word, the share of the image's captions with the word."""
         words = content_words(
             captions, self.table, frozenset(self.attribute.all_words), framed=framed
         )
@@ -80,12 +80,12 @@ class ComparableImages:
 
     @cached_property
     def numbers(self) -> IntArray:
-        """(M,) how many annotators each image has."""
+        """(M,): the number of annotators of each image."""
         rows = self.corpus.human.image_rows
         return np.bincount(rows, minlength=len(self.corpus))
 
     @cached_property
     def folds(self) -> IntArray:
-        """(M,) the fold of each image, by a hash of its id."""
+        """(M,): the fold of each image, chosen by a hash of the image id."""
         drawn = random_words("description folds", 0, self.corpus.keys)
         return (drawn % np.uint64(FOLDS)).astype(np.int64)

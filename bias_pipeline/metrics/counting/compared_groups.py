@@ -35,7 +35,7 @@ _NULL = PartName("null")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupContrast:
-    """One group, and the groups with which it is compared."""
+    """One group, and the groups with which this group is compared."""
 
     label: str  # in names of parts: the group, empty if this is the only contrast
     group: str  # a difference above 0 means more of this group
@@ -43,13 +43,12 @@ class GroupContrast:
 
     @property
     def others(self) -> str:
-        """The other groups in words."""
         return self.other_groups[0] if len(self.other_groups) == 1 else "the others"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Contrast(GroupContrast):
-    """How differently captions treat a group and the others."""
+    """The differences between captions of one group and captions of the other groups."""
 
     differences: Differences
     rates: Float64Array  # (2, Q) shares of captions: of the group, of the others
@@ -66,7 +65,7 @@ class ComparedGroups(Metric):
     concepts: ConceptTable  # words that describe persons; they are no features of the picture
 
     def counted_rows(self, corpus: Corpus) -> IntArray:
-        """(M,) rows of the images that count; refused if they are too few."""
+        """(M,): the rows of the images that count; too few images raise an error."""
         rows = np.flatnonzero(self.comparable(corpus))
         if len(rows) > MOST_IMAGES:
             rows = np.sort(rows[np.argsort(corpus.keys[rows], kind="stable")[:MOST_IMAGES]])
@@ -78,18 +77,18 @@ class ComparedGroups(Metric):
         return rows
 
     def image_needs(self, corpus: Corpus) -> str:
-        """What an image needs besides a group in order to count, in words."""
+        """A phrase that says what an image needs, besides a group, in order to count."""
         return "a caption and annotators' captions" if len(corpus.human) else "a caption"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) labelled images with a caption, and with human captions if the corpus has any."""
+        """(N,) flags: true for labelled images that the captioner and any annotators describe."""
         sides = [side for side in SIDES if len(corpus.side(side))]
         return np.logical_and.reduce(
             [self.scope(corpus), *(has_captions(corpus, side) for side in sides)]
         )
 
     def left_out(self, corpus: Corpus, counted: Corpus) -> list[str]:
-        """Notes on images that do not count."""
+        """Notes on the images that do not count."""
         comparable, notes = int(self.comparable(corpus).sum()), []
         captioned = self.scope(corpus) & has_captions(corpus, "model")
         lacking = int((captioned & ~has_captions(corpus, "human")).sum())
@@ -106,7 +105,10 @@ class ComparedGroups(Metric):
         return notes
 
     def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
-        """Each group against the others, with flags of its images; if there are two, the second."""
+        """Each group against all others, with flags of its images.
+
+        For two groups, only the second is compared.
+        """
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes
         sizes = np.bincount(codes, minlength=len(names))
@@ -132,25 +134,28 @@ class ComparedGroups(Metric):
         ]
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
-        """Compares a group's images, flagged in (M,), with all others, by what images show."""
+        """Compare a group's images, flagged in ``members`` (M,), with all others by features."""
         groups, keys = members.astype(np.float64), images.corpus.keys
         return Comparison.fit(groups, images.features, images.folds, keys)
 
 
 def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
-    """(2, Q) means over the group and over the others."""
+    """(2, Q): the means over the group, and the means over all other images."""
     return np.stack([shares[members].mean(axis=0), shares[~members].mean(axis=0)])
 
 
 class ComparedParts:
     def __init__(self, metric: ComparedGroups, images: ComparableImages, corpus: Corpus) -> None:
-        """``images`` are the images of the corpus that count."""
+        """``images`` are the images that count."""
         self.images, self.n_images = images, len(images.corpus)
         self.attribute, self.stats, self.level = metric.attribute, metric.stats, metric.stats.level
         self.coverage = self.n_images / max(int(metric.scope(corpus).sum()), 1)
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
-        """The score and the null; with several contrasts, their means and each group's score."""
+        """The score and the null.
+
+        For several contrasts, the means over contrasts and each group's score.
+        """
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
@@ -167,14 +172,14 @@ class ComparedParts:
                 yield name, self._score(one.score, one.score_error)
 
     def _score(self, value: float, error: float) -> Number:
-        """A score; its interval never ends below 0, because no true amount is negative."""
+        """A score whose interval never ends below 0, because the true score is never negative."""
         return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
 
     def _draws(self, score: Number, influence: Float64Array) -> Draws:
         """The draws of the score under resampled images.
 
-        The influence of the images explains a part of the score's error. The rest is drawn as
-        noise, which depends only on the captions, so equal captions have equal noise.
+        Resampling images explains a part of the score's error. The rest of the error is drawn as
+        noise. This noise depends only on the captions, so equal captions have equal noise.
         """
         keys = self.images.corpus.keys
         moved = np.concatenate([(counts - 1) @ influence for counts in self.stats.weights(keys)])

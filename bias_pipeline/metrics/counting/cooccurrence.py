@@ -1,4 +1,4 @@
-"""Co-occurrence: which group captions name with an object, compared with human captions."""
+"""Co-occurrence compares which group an object is named with in captions and human captions."""
 
 from __future__ import annotations
 
@@ -52,19 +52,21 @@ UNDEFINED = PartName("undefined")
 
 @dataclass(eq=False, kw_only=True)
 class Cooccurrence(TaskMetric, CountedInOneStep):
-    """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
+    """How much more captions tie objects to one group than human captions do.
 
-    An object's skew is half the sum over groups of |share - 1/K|. A group's share is taken among
-    captions that name the object and one group; equal shares give 0. ``model`` and ``human`` are
-    mean skews over objects, weighted by how often annotators name the object. ``score`` is the mean
-    increase from annotators to captioner. Human captions alone decide which objects count.
+    A group's share is taken among captions that name the object and exactly one group. The object's
+    skew is half the sum of |share - 1/K| over groups, so equal shares give 0. ``model`` and
+    ``human`` are mean skews over objects, weighted by how often annotators name the object.
+    ``score`` is the mean of the captioner's skew minus the annotators' skew. Which objects count
+    depends only on human captions.
 
-    * ``object:NAME``: the increase of one object. ``object:NAME:model``, ``:human``: the first
-      group's share in a side's captions that name the object and one group.
-    * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019).
-    * ``distance:GROUP``: mean absolute difference of mention rates (Hendricks et al. 2018).
-    * ``undefined``: the number of objects for which no caption of the captioner names the object
-      and exactly one group.
+    * ``object:NAME``: the difference for one object. ``object:NAME:model``, ``:human``: the first
+      group's share of captions that name the object.
+    * ``disparity:GROUP:NAME``: bias disparity.
+    * ``distance:GROUP``: the mean absolute difference between the rates at which captioner and
+      annotators name objects.
+    * ``undefined``: the number of objects that the captioner never names together with exactly one
+      group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -74,8 +76,8 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 objects occur with one group more than in human "
-        "captions",
+        direction="lower is fairer; above 0, captions tie objects to one group more than human "
+        "captions do",
         family="counting",
         streams=True,
         question="tasks",
@@ -118,7 +120,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers, unless the groups are the images' labels."""
+        """True for all numbers, unless groups come from image labels."""
         return self.groups == "captions"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -188,7 +190,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks: ``distance`` and rates of naming use the images that have the object."""
+        """All tasks, since ``distance`` and naming rates depend on which images have the object."""
         return self.task
 
     def _supported_objects(
@@ -218,7 +220,7 @@ class Cooccurrence(TaskMetric, CountedInOneStep):
 def _rate_tables(
     view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
 ) -> dict[str, sparse.csr_array]:
-    """The tables from which rates of naming are computed, on images whose objects are known."""
+    """The tables from which naming rates are computed, for images whose objects are known."""
     known = sides.images[HUMAN_PAIRED] & view.objects_known
     rates = {"images": keep_rows(view.objects, known)}
     for part in (MODEL_PAIRED, HUMAN_PAIRED):

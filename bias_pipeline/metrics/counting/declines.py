@@ -1,4 +1,4 @@
-"""Declines: does a captioner refuse to describe one group more often than another?"""
+"""Declines measures whether a captioner refuses to describe one group more often."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ OVERALL = PartName("overall")
 
 
 class Declines(CorrectedByGold):
-    """Largest minus smallest share of a group's images that the captioner declines to describe.
+    """Gap between groups in the share of images that a captioner declines to describe.
 
-    ``text/phrases.csv`` has the phrases ("I'm sorry", "I can't identify"). A caption also counts as
-    declining if it is a service's error message, a prompt, a request or a list of tags.
-    ``group:NAME`` is the share of a group's images, ``overall`` the share of all labelled images,
-    and ``hedged:NAME`` the share of captions that name a group behind a hedge ("appears to be a
-    man"). The p value of ``score`` is exact (Fisher's test; for more than two groups, labels are
-    permuted).
+    A caption declines if it has a phrase from ``text/phrases.csv`` ("I'm sorry", "I can't
+    identify"), or if it is an error message, a prompt, a request or a list of tags. ``group:NAME``
+    is the declined share of a group's images, and ``overall`` that of all labelled images.
+    ``hedged:NAME`` is the share of captions that name a group after a hedge ("appears to be a
+    man"). The p value of ``score`` comes from Fisher's exact test, or from permuted labels if there
+    are more than two groups.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -49,7 +49,7 @@ class Declines(CorrectedByGold):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0: it declines to describe all groups equally often",
+        direction="lower is fairer; at 0, the captioner declines equally often for all groups",
         family="counting",
         streams=True,
         question="declining",
@@ -58,11 +58,11 @@ class Declines(CorrectedByGold):
     )
 
     def check(self, view: CorpusView) -> None:
-        """Refuse fewer than two groups; a captioner that declines everything is counted too."""
+        """Raise an error for fewer than two groups. A captioner may decline every image."""
         view.check_compared(view.codes[_answered_images(view)])
 
     def rests_on_names(self, part: PartName) -> bool:
-        """False for every number: the captions that are counted name nobody."""
+        """False for every number, since declining captions name nobody."""
         del part
         return False
 
@@ -100,7 +100,10 @@ class Declines(CorrectedByGold):
         return Tally(tables, numbers)
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
-        """Outcomes of captions; a refusal is an outcome of its image, whatever else it says."""
+        """The outcome of each caption.
+
+        A caption that declines counts as a refusal, whatever else it says.
+        """
         captions = super().outcomes(view, side)
         if side != MODEL.side:
             return captions
@@ -121,7 +124,7 @@ class Declines(CorrectedByGold):
 def _numbers(
     declined: Float64Array, answered: Float64Array, view: CorpusView, p_value: float = math.nan
 ) -> dict[PartName, CountedNumber | LargestGap]:
-    """The shares of (B, K) answers that decline."""
+    """The shares of answers that decline, among (B, K) answers."""
     images = _answered_images(view)
     groups = counted_share(declined, answered, images).by_group(view.groups, "", view.codes)
     return {
@@ -132,7 +135,7 @@ def _numbers(
 
 
 def declines_note(corpus: Corpus, attribute: str) -> str:
-    """A note on how many captions decline in each group, with the test; possibly empty."""
+    """A note that says how many captions decline in each group, with a test; may be empty."""
     samples = [_counts(sample, attribute) for sample in corpus.each_sample]
     total = np.sum(samples, axis=0)
     declined, answered = total.sum(axis=1).tolist()
@@ -159,7 +162,7 @@ def declines_note(corpus: Corpus, attribute: str) -> str:
 
 
 def _counts(corpus: Corpus, attribute: str) -> IntArray:
-    """(2, 1 + K) answers that decline, and all answers, of images of no group and each group."""
+    """(2, 1 + K): declining answers and all answers, for images without and with each group."""
     grouping, declined = corpus.groupings[attribute], declined_images(corpus)
     answered = declined.copy()
     answered[corpus.model.image_rows] = True
@@ -171,5 +174,5 @@ def _counts(corpus: Corpus, attribute: str) -> IntArray:
 
 
 def _answered_images(view: CorpusView) -> BoolArray:
-    """(N,) labelled images with a caption or a refusal."""
+    """(N,) flags: true for labelled images with a caption or a refusal."""
     return view.labelled & (view.has("model") | declined_images(view.corpus))

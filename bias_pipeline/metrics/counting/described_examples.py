@@ -1,4 +1,4 @@
-"""Tables that quote captions: spellings by group, captions, and words that belong to no concept."""
+"""Makes tables of examples: spellings by group, captions, and words that belong to no concept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Line = dict[str, object]
 def example_tables(
     images: DescribedImages, contrasts: Sequence[DescriptionContrast]
 ) -> dict[str, list[Line]]:
-    """Three tables: spellings with counts, captions with marked words, words of no concept."""
+    """Three tables: spellings with counts, captions with marked words, words without a concept."""
     examples = _Examples(images, contrasts)
     tables = {
         SPELLINGS: list(examples.spellings()),
@@ -39,7 +39,7 @@ def example_tables(
 
 
 class _Examples:
-    """Examples of concepts that occur in captions often enough to be listed."""
+    """Examples of concepts that occur often enough in captions to be listed."""
 
     def __init__(self, images: DescribedImages, contrasts: Sequence[DescriptionContrast]) -> None:
         self.images = images
@@ -76,7 +76,7 @@ class _Examples:
                     }
 
     def captions(self) -> Iterator[Line]:
-        """A few captions of each concept, drawn by image id, alternating between the groups."""
+        """A few captions for each concept, drawn by image id, with alternating groups."""
         captions, descriptions, groups = self._captions_of("model")
         keys = self.images.corpus.keys[captions.image_rows]
         drawn = random_words("examples", 0, keys)
@@ -98,7 +98,7 @@ class _Examples:
             }
 
     def slots(self) -> Iterator[Line]:
-        """The most frequent words that belong to no concept, each with an example."""
+        """The most frequent words that belong to no concept, with an example of each word."""
         captions, _, groups = self._captions_of("model")
         group_words = frozenset(self.images.attribute.all_words)
         for slot in open_slots(captions, self.images.table, group_words, _FEWEST)[:_MOST_SLOTS]:
@@ -112,7 +112,7 @@ class _Examples:
 
 
 def take_in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int]:
-    """At most four rows in the order of their drawn numbers, alternating between the groups."""
+    """At most four rows, sorted by their random numbers, with alternating groups."""
     ordered = rows[np.argsort(drawn[rows], kind="stable")]
     turns = zip_longest(
         *(ordered[groups[ordered] == g].tolist() for g in np.unique(groups[ordered]).tolist())
@@ -122,6 +122,6 @@ def take_in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int
 
 
 def _caption_line(marked: Marked) -> Line:
-    """A caption, and the places of its marked words, from 0."""
+    """A caption, and the positions of its marked words, counted from 0."""
     places = [str(place) for place, (_, is_marked) in enumerate(marked) if is_marked]
     return {"caption": " ".join(word for word, _ in marked), "marked": " ".join(places)}

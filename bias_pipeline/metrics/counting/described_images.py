@@ -1,4 +1,4 @@
-"""What captions and annotators say of the persons in a corpus's images."""
+"""Finds what captions and annotators say about the persons in images."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bias_pipeline.text.matched import MatchedAlignment
 
 @dataclass(frozen=True, eq=False)
 class DescribedImages(ComparableImages):
-    """M images of a corpus with a caption each, and what is said of their persons.
+    """M images of a corpus, with a caption of each image and the descriptions of persons.
 
-    Words of the attribute itself do not count as descriptions.
+    Words that name a group of the attribute do not count as descriptions.
     """
 
     @cached_property
@@ -33,7 +33,7 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def concepts(self) -> IntArray:
-        """(Q,) concepts in some but not all captions, without concepts of the attribute."""
+        """(Q,): the concepts in some but not all captions, without concepts of the attribute."""
         counts = self._says.sum(axis=0)
         about = self.table.about(self.attribute)
         named = np.array([concept not in about for concept in self.table.concepts], bool)
@@ -45,7 +45,7 @@ class DescribedImages(ComparableImages):
 
     @property
     def says(self) -> Float64Array:
-        """(M, Q) 1 where the image's caption has the concept."""
+        """(M, Q): 1 where the image's caption mentions the concept."""
         return self._says[:, self.concepts]
 
     @cached_property
@@ -56,17 +56,17 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def counts(self) -> Float64Array:
-        """(M, Q) how many of an image's annotators say each concept."""
+        """(M, Q): how many of an image's annotators mention each concept."""
         columns = sparse.csr_array(self.human.concepts[:, self.concepts])
         sums = sum_by_image(columns, self.corpus.human.image_rows, len(self.corpus))
         return sums.toarray()
 
     @cached_property
     def counted_share(self) -> float:
-        """The share of surplus words that count as descriptions; NaN without annotators.
+        """Among surplus words, the share that count as descriptions; NaN without annotators.
 
-        A surplus word is a word that annotators use less often than the captioner.
-        ``alignment=matched_both`` removes such words, so no other metric compares them.
+        Surplus words are words that the captioner uses more often than annotators.
+        ``alignment=matched_both`` removes surplus words, so other metrics ignore these words.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()
@@ -84,7 +84,7 @@ class DescribedImages(ComparableImages):
 
     @property
     def likeness(self) -> str:
-        """What the compared pictures have in common, in words."""
+        """A phrase on what the compared pictures have in common."""
         if self.corpus.objects is not None:
             return "with the same objects"
         return "that annotators describe alike" if len(self.corpus.human) else "it describes alike"

@@ -1,4 +1,4 @@
-"""The answer to "Does it describe the groups differently?", and the sentences around it."""
+"""Answers whether a captioner describes groups differently, and writes sentences on the answer."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ class DescriptionContrast(Contrast):
 
 @dataclass(frozen=True)
 class Answer:
-    """What may be concluded.
+    """What an audit may conclude about descriptions.
 
     Attributes:
         answer: ``yes``, ``no`` or ``cannot_tell``.
-        reason: why nothing can be concluded (:data:`NOT_SHOWN` if chance explains all), or empty.
+        reason: why nothing can be concluded, or empty (:data:`NOT_SHOWN` if chance may explain all
+            differences).
         p_value: twice the smaller p of the two tests.
-        named: the concepts and classes that a Yes names.
-        sentences: for the reader, beginning with a sentence for each concept and class named.
+        named: the concepts and classes that the answer Yes names.
+        sentences: sentences for the reader. The first ones are on each named concept and class.
     """
 
     answer: str
@@ -87,14 +88,14 @@ def _reason(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: 
 
 
 def too_few(n_images: int) -> str:
-    """A message if the images are too few for an answer, else empty."""
+    """A message if there are too few images for an answer; else empty."""
     if n_images >= FEWEST_ANSWERED:
         return ""
     return f"{inflect(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
 
 
 class _Test:
-    """The two tests of a contrast: one of single concepts and classes, one of the score."""
+    """The two tests of a contrast: one of single concepts and classes, and one of the score."""
 
     def __init__(self, contrast: DescriptionContrast, n_contrasts: int) -> None:
         self.contrast, differences = contrast, contrast.differences
@@ -129,7 +130,7 @@ class _Test:
 
 
 def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
-    """Says how often each group gets a concept, and how far the gap exceeds the annotators' gap."""
+    """Say how often each group's captions have a concept, and how the gap exceeds annotators'."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
     more = contrast.group if shown.values[concept] > 0 else contrast.others
@@ -145,16 +146,16 @@ def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
 
 
 def _rates(contrast: DescriptionContrast, concept: int) -> str:
-    """How often captions have a concept for each group; two groups are in the attribute's order."""
+    """How often each group's captions have a concept. Two groups keep the attribute's order."""
     group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
     named = [f"{contrast.group} {group} %", f"{contrast.others} {others} %"]
     return ", ".join(named if contrast.label else reversed(named))
 
 
 def differing_sentences(contrast: DescriptionContrast) -> list[str]:
-    """Sentences on concepts that differ between groups by 5 points or more, the largest first.
+    """Sentences on concepts that differ between groups by 5 points or more, largest first.
 
-    Each sentence adds the difference of annotators at the captioner's rate, if it is known.
+    If the annotators' difference at the captioner's rate is known, the sentence gives it too.
     """
     differences = contrast.differences
     shown, beyond = differences.shown, differences.excess
@@ -187,7 +188,7 @@ def _class_sentence(contrast: DescriptionContrast, kind: int) -> str:
 
 
 def _points(amount: float, error: float) -> str:
-    """A difference in points with its interval, without a sign."""
+    """The absolute difference in points, with its interval."""
     low, high = sorted(abs(amount) + k * 1.96 * error for k in (-1, 1))
     return f"{100 * abs(amount):.1f} [{100 * low:.1f}, {100 * high:.1f}] points"
 
@@ -197,7 +198,7 @@ def _per_100(share: float) -> str:
 
 
 def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
-    """The smallest differences that could be noticed, for concepts that are frequent."""
+    """For frequent concepts, the smallest differences that the data could show."""
     noticed = []
     for one in contrasts:
         tested, smallest = one.differences.tested_concepts, one.differences.smallest()
@@ -211,7 +212,7 @@ def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
 
 
 def _further_sentences(contrast: DescriptionContrast) -> list[str]:
-    """Sentences on concepts that do not decide the answer."""
+    """Sentences on concepts that do not affect the answer."""
     differences, names = contrast.differences, contrast.concepts
     closer = [names[q] for q in differences.closer_together()]
     sentences = [f"{CLOSER}: {', '.join(closer)}"] if closer else []
@@ -245,8 +246,8 @@ def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
 def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
-    These data also say how alike the groups' pictures are, and list the largest clear differences,
-    even if annotators explain them.
+    The data also say how similar the groups' pictures are. The data list the largest clear
+    differences, even if annotators show these differences too.
     """
     return {
         **asdict(answer),
@@ -257,7 +258,7 @@ def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str,
 
 
 def lines(contrasts: Sequence[DescriptionContrast]) -> list[dict[str, object]]:
-    """A line for each concept that is frequent enough, the clearest difference first."""
+    """A table line for each concept that is frequent enough, clearest difference first."""
     return [line for contrast in contrasts for line in _lines(contrast)]
 
 

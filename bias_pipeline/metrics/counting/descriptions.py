@@ -1,4 +1,4 @@
-"""Descriptions: does a captioner describe the groups differently, beyond what pictures show?"""
+"""Descriptions measures whether a captioner describes groups differently for similar pictures."""
 
 from __future__ import annotations
 
@@ -39,21 +39,23 @@ _LEAST_SPELLED = 10  # how many captions must have a spelling for it to be liste
 
 @dataclass(eq=False, kw_only=True)
 class GroupDescriptions(ComparedGroups):
-    """How differently captions describe the groups' persons, beyond what annotators would show.
+    """How differently captions describe persons of different groups, beyond what annotators do.
 
-    Words are joined to concepts (``conf/concepts``). A concept's difference is measured on pictures
-    with the same objects and the same words of annotators. The metric subtracts the difference that
-    annotators would show if they used the concept as often.
+    Words with the same meaning form a concept (``conf/concepts``). For each concept, groups are
+    compared on pictures that have the same objects and that annotators describe with the same
+    words. The difference that annotators would show at the captioner's rate is subtracted.
 
-    * ``concept:NAME``, ``class:NAME``: the difference beyond annotators, second group minus first.
+    * ``concept:NAME``, ``class:NAME``: the second group's rate minus the first group's rate, beyond
+      annotators.
     * ``own:NAME``: the captioner's own difference.
-    * ``score``: half the sum of the concepts' differences, each multiplied by its sign (+1 or -1)
-      on other images. ``null``: what noise alone would add; it is already subtracted.
-    * ``model``, ``human``: shares of captions that describe a person at all. ``counted``: of the
-      words that the captioner uses more often than annotators, the share that descriptions count.
-    * ``word:SPELLING:GROUP``: the share of a group's captions with a spelling.
+    * ``score``: half the sum of the concepts' differences. Each difference is multiplied by its
+      sign on other images. ``null``: the effect of noise on the score, already subtracted.
+    * ``model``, ``human``: the shares of captions that describe a person. ``counted``: among the
+      words that the captioner uses more often than annotators, the share that count as
+      descriptions.
+    * ``word:SPELLING:GROUP``: the share of a group's captions that contain a spelling.
 
-    If there are more than two groups, each is compared with the rest (``concept:NAME:GROUP``,
+    With more than two groups, each group is compared with all others (``concept:NAME:GROUP``,
     ``group:NAME``).
     """
 
@@ -64,12 +66,12 @@ class GroupDescriptions(ComparedGroups):
         unit="fraction",
         range=(-math.inf, math.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 more descriptions go with the group than in "
-        "annotators' captions",
+        direction="lower is fairer; above 0, descriptions depend on the group more than "
+        "annotators' descriptions do",
         family="counting",
         question="describing",
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
-        ours="the concepts, the adjustment of annotators to the captioner's rate and the score are",
+        ours="the concepts, the comparison with annotators and the score are",
         without={"human captions": MODEL},
         streams=True,
         cost=Cost(per_caption=1e-5),
@@ -98,7 +100,7 @@ class GroupDescriptions(ComparedGroups):
         )
 
     def contrasts(self, images: DescribedImages) -> list[DescriptionContrast]:
-        """A contrast of each group with the others; of two groups, only the second has one."""
+        """A contrast of each group with all others; with two groups, only the second group's."""
         compared = self.group_contrasts(images)
         if not len(images.concepts):
             return []
@@ -182,7 +184,7 @@ class _Parts(ComparedParts):
                 yield PartName(f"class:{name}", group=group), part
 
     def _spellings(self) -> Iterator[tuple[PartName, Number]]:
-        """The shares of each group's captions with a spelling."""
+        """For each spelling, the share of each group's captions that contain it."""
         corpus, descriptions = self.images.corpus, self.described.model
         grouping = corpus.groupings[self.attribute.name]
         of_captions = grouping.codes[corpus.model.image_rows]
@@ -196,7 +198,7 @@ class _Parts(ComparedParts):
                     yield PartName(f"word:{descriptions.words[s]}", group=name), share
 
     def _share(self, side: str, descriptions: Descriptions) -> Number:
-        """The share of a side's captions that describe a person, each image counted once."""
+        """The share of a side's captions that describe a person. Each image counts once."""
         rows = self.images.corpus.side(side).image_rows
         says = np.diff(descriptions.concepts.indptr) > 0
         share = np.bincount(rows, says) / np.bincount(rows)

@@ -1,4 +1,4 @@
-"""Differential fairness of what captions name, and its amplification."""
+"""Differential fairness measures how much the words of captions depend on the group."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ PUBLISHED = PartName("published")
 
 @dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
-    """Amplification of differential fairness: the captioner's epsilon minus annotators' epsilon.
+    """The captioner's epsilon of differential fairness, minus the annotators' epsilon.
 
-    Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups.
-    P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
-    and ``human`` are the epsilons, and ``object:NAME`` is the difference for a task. ``published``
-    is the score under the paper's prior, and depends on the number of images.
+    Epsilon is the largest |ln P(t | a) - ln P(t | a')| over all tasks t and all pairs of labelled
+    groups a, a'. P(t | a) is the share of the group's captions that name the task, smoothed by a
+    prior. ``model`` and ``human`` are the epsilons, and ``object:NAME`` is the difference for one
+    task. ``published`` is the score under the paper's prior.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -66,7 +66,8 @@ class DifferentialFairness(TaskMetric):
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0, captions differ more by group than human captions do",
+        direction="lower is fairer; above 0, captions differ more between groups than human "
+        "captions do",
         family="counting",
         streams=True,
         question="tasks",
@@ -101,7 +102,7 @@ class DifferentialFairness(TaskMetric):
     positions: Count = 5  # how many human captions of an image are used
 
     def rests_on_names(self, part: PartName) -> bool:
-        """False for every number: groups are labelled."""
+        """False for every number, since groups come from labels."""
         return False
 
     def tally(self, view: CorpusView) -> Tally:
@@ -160,7 +161,7 @@ class DifferentialFairness(TaskMetric):
     def _smoothing(
         self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
     ) -> dict[str, Smoothing]:
-        """The noise of the prior for each table; each resampling draws a part of the prior anew."""
+        """The noise of the prior for each table, part of which is drawn for each resample."""
         if not PRIORS[self.prior] or self.prior == "share":
             return {}
         smoothing = {}
@@ -178,7 +179,7 @@ class DifferentialFairness(TaskMetric):
         return smoothing
 
     def _supported_tasks(self, view: CorpusView, sides: CaptionSides) -> IntArray:
-        """Tasks that human captions name often enough, whatever the captioner says."""
+        """The tasks that human captions name often enough; model captions play no part."""
         part = HUMAN if HUMAN in sides.images else MODEL
         named, captions = _naming(view, sides, part)
         least = least_share(self.min_support, int(sides.images[part].sum()))
@@ -194,6 +195,6 @@ class DifferentialFairness(TaskMetric):
 
 
 def _naming(view: CorpusView, sides: CaptionSides, part: PartName) -> tuple[Float64Array, int]:
-    """(T,) how many captions of a part name each task, and how many captions there are."""
+    """How many captions of a part name each task, (T,), and the number of captions."""
     chosen = sides.images[part][view.images(part.side)]
     return np.asarray(view.mentions(part.side)[chosen].sum(axis=0), np.float64), int(chosen.sum())

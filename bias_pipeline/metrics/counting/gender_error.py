@@ -1,7 +1,7 @@
-"""Gender error and group accuracy: how often captions name the wrong or the right group.
+"""Measures how often captions name the wrong group (gender error) or the right group (accuracy).
 
-Gender error asks whether captions misgender, group accuracy whether one group is named correctly
-more often than another.
+Gender error says whether captions misgender. Group accuracy says whether one group is named
+correctly more often than another.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ NAMED_PAIRED = (
 
 
 class OutcomeMetric(CorrectedByGold):
-    """A metric of the groups that captions name, by labelled group."""
+    """A metric that compares the groups that captions name with labelled groups."""
 
     @abstractmethod
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """For each part, (N,) flags of the labelled images on which the part rests."""
+        """For each number, (N,) flags of the labelled images from which it is computed."""
 
     @abstractmethod
     def numbers(
@@ -63,7 +63,7 @@ class OutcomeMetric(CorrectedByGold):
         images: Mapping[PartName, BoolArray],
         view: CorpusView,
     ) -> Numbers:
-        """The metric's numbers from (B, K, K + 1) counts of each part."""
+        """The metric's numbers, from the (B, K, K + 1) counts of each part."""
 
     def tally(self, view: CorpusView) -> Tally:
         images, n_groups = self.images_by_part(view), len(view.groups)
@@ -90,17 +90,17 @@ class OutcomeMetric(CorrectedByGold):
 
 @dataclass(eq=False, kw_only=True)
 class GenderError(OutcomeMetric):
-    """Images whose caption names another group than the labelled one, over all labelled images.
+    """Share of labelled images whose caption names a group other than the labelled one.
 
-    A caption that names no group or several is not wrong, so naming nobody lowers the error.
-    ``named`` is the error over captions that name exactly one group, so captions that name no group
-    do not lower it.
+    A caption that names no group or several groups is not wrong, so naming nobody is no error.
+    ``named`` is the error among captions that name exactly one group.
 
-    * ``human``, ``named:human``: annotators' errors.
-    * ``named:increase``: the difference on the images that both sides describe.
-    * ``group:NAME``, ``named:NAME``: a group's errors.
+    * ``human``, ``named:human``: the annotators' errors.
+    * ``named:increase``: the captioner's error minus the annotators' error, on the images that both
+      describe.
+    * ``group:NAME``, ``named:NAME``: the errors on a group's images.
 
-    The table ``misnamed`` has examples.
+    ``misnamed.csv`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -110,7 +110,7 @@ class GenderError(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0: no caption names the wrong group",
+        direction="lower is fairer; at 0, no caption names the wrong group",
         family="counting",
         streams=True,
         question="misgendering",
@@ -135,13 +135,11 @@ class GenderError(OutcomeMetric):
     over: Over = "all"
 
     def tally(self, view: CorpusView) -> Tally:
-        named, labelled = view.named_group("model"), view.codes[view.images("model")]
-        wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-        examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
+        examples = _misnamed_lines(view)
         return replace(super().tally(view), lines={"misnamed": examples} if examples else {})
 
     def images_by_part(self, view: CorpusView) -> dict[PartName, BoolArray]:
-        """The images of each part; ``:paired`` parts exist only if the sides' images differ."""
+        """The images of each number; ``:paired`` numbers exist only if the sides' images differ."""
         images = described_images(view, view.labelled)
         if all((mask == images[MODEL]).all() for mask in images.values()):
             return {part: mask for part, mask in images.items() if not part.detail}
@@ -175,18 +173,24 @@ class GenderError(OutcomeMetric):
         return values
 
 
+def _misnamed_lines(view: CorpusView) -> list[dict[str, object]]:
+    named, labelled = view.named_group("model"), view.codes[view.images("model")]
+    wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
+    return example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
+
+
 _OUTCOMES = ("", "incorrect", "other")  # the name of the correct share is only the group's name
 DIVERGENCE = PartName("divergence")
 
 
 @dataclass(eq=False, kw_only=True)
 class GroupAccuracy(OutcomeMetric):
-    """Largest minus smallest share of a group's images whose caption names that group.
+    """Gap between groups in the share of images whose caption names the right group.
 
-    ``group:NAME`` is the share of the group's images whose caption names the right group,
-    ``incorrect:NAME`` a wrong group, and ``other:NAME`` no group or several. ``divergence`` is the
-    Jensen-Shannon divergence of these three shares between groups, in bits; ``human`` is the score
-    of human captions.
+    ``group:NAME`` is the share for one group. ``incorrect:NAME`` is the share of the group's images
+    whose caption names a wrong group, and ``other:NAME`` the share whose caption names no group or
+    several groups. ``divergence`` is the Jensen-Shannon divergence, in bits, between the groups'
+    distributions of these three outcomes. ``human`` is the score of human captions.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -196,7 +200,8 @@ class GroupAccuracy(OutcomeMetric):
         unit="fraction",
         range=(0.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0: all groups are named correctly equally often",
+        direction="lower is fairer; at 0, captions name the right group equally often for all "
+        "groups",
         family="counting",
         streams=True,
         question="misgendering",

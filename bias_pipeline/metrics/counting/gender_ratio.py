@@ -1,4 +1,4 @@
-"""Gender ratio: how many men captions name for each woman, compared with the labels."""
+"""Gender ratio compares how many men per woman captions name with how many are labelled."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ INCREASE = PartName("captions", detail="increase")
 
 @dataclass(eq=False, kw_only=True)
 class GenderRatio(CountingMetric):
-    """Captions that name the first of two groups, divided by captions that name the other.
+    """Number of captions that name the first group, divided by the number that name the second.
 
-    ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels, and
-    ``score`` is their difference. ``captions:human`` is the ratio in human captions.
-    ``captions:increase`` is the captioner's ratio minus the annotators' ratio on the images that
-    both describe, each image counted once. Human captions do not keep the labels' proportions
-    either, so the p of ``score`` tests ``captions:increase``.
+    ``model`` is this ratio among captions that name exactly one group, and ``human`` is the ratio
+    of labels. ``score`` is ``model`` minus ``human``. ``captions:human`` is the ratio in human
+    captions. ``captions:increase`` is the captioner's ratio minus the annotators' ratio on the
+    images that both describe. Each image counts once. Human captions differ from the labels too, so
+    the p value of ``score`` tests ``captions:increase``.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -48,8 +48,8 @@ class GenderRatio(CountingMetric):
         unit="difference",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="0 is fairest; above 0 captions name the first group too often; p compares "
-        "with human captions, not with labels",
+        direction="0 is fairest; above 0, captions name the first group too often; the p value "
+        "compares captions with human captions, not with labels",
         family="counting",
         streams=True,
         question="mentions",
@@ -79,7 +79,7 @@ class GenderRatio(CountingMetric):
             check_known("numerator", self.numerator, self.attribute.groups)
 
     def rests_on_names(self, part: PartName) -> bool:
-        """True for all numbers but the ratio of the labels."""
+        """True for all numbers, but not for the ratio of labels."""
         return part != HUMAN
 
     def tally(self, view: CorpusView) -> Tally:
@@ -128,14 +128,14 @@ class GenderRatio(CountingMetric):
 
 
 def _nobody(view: CorpusView, named: Float64Array, divisor: int) -> list[str]:
-    """A note if there is no ratio because no caption names the group in the denominator."""
+    """A note if the ratio is undefined, since no caption names the group in the denominator."""
     if named[divisor]:
         return []
     return [f"no caption names {view.groups[divisor]} alone, so there is no ratio to it"]
 
 
 def _named_table(view: CorpusView, side: str) -> sparse.csr_array:
-    """(N, K) how many captions of each labelled image name each group alone."""
+    """(N, K): how many captions of each labelled image name each group alone."""
     images, named = view.images(side), view.named_group(side)
     counted = view.labelled[images] & (named >= 0)
     return group_task_cells(images[counted], named[counted], (len(view.corpus), len(view.groups)))

@@ -1,8 +1,8 @@
-"""Shares of captions corrected by gold labels (``dataset.gold``), cell by cell.
+"""Corrects shares of captions by gold labels (``dataset.gold``), cell by cell.
 
-If a machine labels the images, most captions that seem wrong merely disagree with a wrong label. A
-cell has the images with equal machine labels whose captions name the same group (or none). True
-labels of a cell are drawn from its gold images.
+If a machine labels images, most captions that seem wrong only disagree with a wrong label. A cell
+contains all images with the same machine label whose captions name the same group (or none). True
+labels of the images in a cell are drawn from the gold images in the cell.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 class CorrectedByGold(CountingMetric, CorrectableByGold):
-    """A metric that depends only on images' labels and on which group captions name."""
+    """A metric that depends only on image labels and on which group captions name."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Draw the true labels of each cell of captions and machine labels from gold labels."""
+        """Draw the true labels in each cell from gold labels, and compute the numbers."""
         view = self.see(corpus)
         captions = _captions_by_part(self, view)
         labels = true_labels(corpus, gold, captions[MODEL])
@@ -79,31 +79,31 @@ class CorrectedByGold(CountingMetric, CorrectableByGold):
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """The metric's numbers.
+        """The metric's numbers by true label.
 
-        ``tables`` has (B, T, O) captions of each part. There are T true labels: the K groups,
-        unsure, other. There are O outcomes: one for each group that a caption names alone, then no
-        group, several groups, and declined. ``:paired`` parts have the captions of images that both
-        sides describe. The view has the machine's labels.
+        ``tables`` has a (B, T, O) count of captions for each part. The T true labels are the K
+        groups, unsure, and other. The O outcomes are: one for each group that a caption names
+        alone, then no group, several groups, and declined. ``:paired`` parts contain the captions
+        of images that both sides describe. ``view`` has the machine labels.
         """
 
 
 def caption_outcomes(view: CorpusView, side: str, named: IntArray) -> CaptionOutcomes:
-    """The (C,) group that each caption of a side names alone, no group, or several."""
+    """The outcome of each of a side's C captions: the only group it names, no group, or several."""
     n_groups = len(view.groups)
     none = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
     return CaptionOutcomes(view.images(side), np.where(named < 0, none, named), np.ones(len(named)))
 
 
 def named_outcomes(table: Float64Array, n_groups: int) -> Float64Array:
-    """(B, K, K + 1) the groups that captions of each group name, from (B, T, O)."""
+    """(B, K, K + 1): the groups that captions of each group name, from a (B, T, O) table."""
     of_groups = table[:, :n_groups]
     other = of_groups[..., n_groups : n_groups + 2].sum(axis=-1, keepdims=True)
     return np.concatenate([of_groups[..., :n_groups], other], axis=-1)
 
 
 def _captions_by_part(metric: CorrectedByGold, view: CorpusView) -> dict[PartName, CaptionOutcomes]:
-    """The captions of each side, and the captions of images that both sides describe."""
+    """The captions of each side, and those of images that both sides describe."""
     both = view.has("model") & view.has("human")
     parts = {}
     for part, paired in ((MODEL, MODEL_PAIRED), (HUMAN, HUMAN_PAIRED)):
@@ -135,7 +135,7 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
 
 
 def check_drawn_at_random(view: CorpusView, gold: GoldLabels) -> None:
-    """Refuse gold labels if gold images differ from all images in captions or machine labels."""
+    """Raise an error if gold images differ from all images in their captions or machine labels."""
     captions = caption_outcomes(view, "model", view.named_group("model"))
     _check_random(true_labels(view.corpus, gold, captions), captions, gold)
 
@@ -152,7 +152,7 @@ def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabel
 
 @dataclass(frozen=True)
 class _Corrected:
-    """A metric's numbers in three forms: corrected, and of gold images weighted or counted."""
+    """A metric's numbers in three forms: corrected, from weighted and from counted gold images."""
 
     labels: TrueLabels
     groups: Sequence[str]
@@ -209,7 +209,7 @@ class _Corrected:
         return Estimate(value, ci_low=low, ci_high=high)
 
     def _extreme_groups(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
-        """The two compared groups, the larger number first; None unless exactly two are known."""
+        """The two compared groups, larger number first; None unless exactly two are known."""
         assert isinstance(gap, LargestGap)
         means = [float(np.median(group.values)) for group in gap.groups]
         known = [place for place, mean in enumerate(means) if not math.isnan(mean)]
@@ -219,7 +219,7 @@ class _Corrected:
         return first, second
 
     def _gap(self, gap: LargestGap, counted: CountedNumber | LargestGap) -> Estimate:
-        """The gap between two groups; without a value if gold labels show too few errors."""
+        """The gap between two groups, which has no value if gold labels show too few errors."""
         pair = self._extreme_groups(gap)
         if pair is None:  # the largest of several differences is no smooth function
             return Estimate(math.nan)
@@ -235,7 +235,7 @@ class _Corrected:
         return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
 
     def worth(self, name: PartName, number: Estimate, alone: Estimate) -> float:
-        """How many times as many evenly drawn gold labels alone give the same interval."""
+        """The factor by which evenly drawn gold labels must grow to give this interval alone."""
         width, drawn = number.ci_high - number.ci_low, self.counted[name]
         if self.labels.drawn_evenly or not width > 0:
             return worth_of(number, alone, drawn_evenly=self.labels.drawn_evenly)
@@ -252,7 +252,7 @@ class _Corrected:
 
 
 def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
-    """The estimate of a number from its draws; stores as many draws as other numbers have."""
+    """The estimate of a number from its draws, of which it stores as many as other numbers."""
     known = values[~np.isnan(values)]
     level = stats.level
     if len(known) < (1 - _MOST_VOID) * len(values):
@@ -265,7 +265,7 @@ def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
 
 
 def _share(number: CountedNumber, z: float) -> Interval:
-    """A share of the gold images with Wilson's interval; other numbers have no interval."""
+    """A share of the gold images with Wilson's interval. Other numbers get no interval."""
     value = float(number.values[0])
     if math.isnan(value) or number.observations is None:
         return value, math.nan, math.nan
@@ -280,14 +280,14 @@ def _difference(first: Interval, second: Interval) -> Interval:
 
 
 def _without_sign(signed: Interval) -> Interval:
-    """The absolute difference; its interval begins at 0 if the signed interval contains 0."""
+    """The absolute difference, with an interval from 0 if the signed interval contains 0."""
     value, low, high = signed
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return abs(value), least, max(abs(low), abs(high))
 
 
 def _rarer(number: CountedNumber) -> float:
-    """How many of a share's gold captions have the event, or lack it if fewer do."""
+    """How many gold captions have the event of a share, or lack it, whichever is rarer."""
     value, observations = float(number.values[0]), number.observations
     if math.isnan(value) or observations is None:
         return 0.0

@@ -1,8 +1,8 @@
-"""Corrects counts of many small cells by gold labels, in one step from machine labels' numbers.
+"""Corrects counts in many small cells by gold labels, in one step from numbers by machine labels.
 
-A pair of a group and an object may have a handful of gold images, too few for a denominator.
-Therefore the number by machine labels of all images is moved, to first order, by what true labels
-of the gold images change.
+A pair of a group and an object may have only a handful of gold images, too few to divide by.
+Therefore the number by machine labels of all images is computed first. Then the change that true
+labels of gold images would cause is added, to first order.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _AT_ONCE = 200  # images that are computed together
 
 
 class CountedInOneStep(CountingMetric, CorrectableByGold):
-    """A metric that counts images by label in many cells."""
+    """A metric that counts labelled images in many cells and is corrected in one step."""
 
     def correct(self, score: Score, corpus: Corpus, gold: GoldLabels) -> Correction:
-        """Move each number by how much true labels of the gold images change it (first order)."""
+        """Add to each number the change that gold images' true labels would cause (first order)."""
         view = self.see(corpus)
         check_drawn_at_random(view, gold)
         sample = GoldSample.from_rows(np.flatnonzero(view.has("model")), corpus, gold)
@@ -54,7 +54,7 @@ class CountedInOneStep(CountingMetric, CorrectableByGold):
 
 
 class _GoldTallies:
-    """Tables of all images by machine labels, and of the gold images by true labels."""
+    """Tables of all images under machine labels, and of the gold images under true labels."""
 
     def __init__(self, tally: Tally, true_tally: Tally, sample: GoldSample) -> None:
         self.tally, self.sample = tally, sample
@@ -63,12 +63,12 @@ class _GoldTallies:
 
     @property
     def gaps(self) -> set[PartName]:
-        """Names of the numbers that are largest differences, since these do not change smoothly."""
+        """The names of numbers that are largest differences; they do not change smoothly."""
         numbers = self.tally.numbers(self.tally.totals)
         return {name for name, number in numbers.items() if isinstance(number, LargestGap)}
 
     def changes(self) -> dict[PartName, Float64Array]:
-        """(n, 1) for each gold image, how numbers change if all images change like it."""
+        """(n, 1): for each gold image, the change of numbers if all images changed like it."""
         whole = self._numbers(0.0, np.zeros(1, np.int64))
         changes = {name: np.zeros((len(self.sample.rows), 1)) for name in whole}
         differ = self.sample.differ
@@ -82,7 +82,7 @@ class _GoldTallies:
         return changes
 
     def _numbers(self, step: float, images: np.ndarray) -> dict[PartName, CountedNumber]:
-        """The numbers if each gold image takes a step towards its true label."""
+        """The numbers after a small step of each gold image towards its true label."""
         sums = {
             name: total + step * (self.truth[name][images] - self.machine[name][images]).toarray()
             for name, total in self.tally.totals.items()
@@ -90,7 +90,7 @@ class _GoldTallies:
         return self.tally.counted_numbers(sums)
 
     def estimates_of_gold(self, stats: Bootstrap) -> dict[PartName, Estimate]:
-        """The numbers of the gold images alone."""
+        """The numbers computed from the gold images alone."""
         tables = {
             name: sparse.csr_array(table.multiply(self.sample.weights[:, None]))
             for name, table in self.truth.items()

@@ -1,4 +1,4 @@
-"""Plans gold labels that correct machine labels: which images people label, and how many."""
+"""Plans gold labels that correct machine labels: which images people should label, and how many."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ APART = 0.5  # the share of gold images whose machine label and caption name dif
 
 @dataclass(frozen=True)
 class CaptionedImages:
-    """The images that a captioner describes, with their machine labels and what captions name."""
+    """The images that a captioner describes, their machine labels and the groups in captions."""
 
     rows: IntArray  # (n,) the rows of the images in the corpus
     apart: BoolArray  # (n,) whether machine label and caption name different groups
@@ -41,10 +41,10 @@ def _disagreements(corpus: Corpus, metric: CorrectedByGold, captions: CaptionOut
 
 
 def draw_images(images: CaptionedImages, keys: UIntArray, n: int) -> tuple[IntArray, Float64Array]:
-    """(n,) rows of images drawn by their ids, and the chance with which each was drawn.
+    """(n,) rows of images drawn by their ids, and the chance with which each image was drawn.
 
-    In half of the drawn images, machine label and caption name different groups. All images are
-    drawn if there are fewer than n. ``keys`` (N,) are hashes of the ids of all images of the
+    Half of the drawn images are images whose machine label and caption name different groups. If
+    there are fewer than n images, all are drawn. ``keys`` (N,) are hashes of all image ids of the
     corpus.
     """
     order = random_words("gold draw", 0, keys[images.rows])
@@ -64,9 +64,9 @@ def draw_images(images: CaptionedImages, keys: UIntArray, n: int) -> tuple[IntAr
 
 @dataclass(frozen=True)
 class NeededLabels:
-    """How many gold labels the share of wrong captions needs for an interval of given half width.
+    """How many gold labels the share of wrong captions needs, for an interval of a given width.
 
-    A number is infinite if no number of gold labels is enough.
+    A number is infinite if no number of gold labels would be enough.
     """
 
     wrong: float  # by the pilot, the share of wrong captions among those that name one group
@@ -79,7 +79,7 @@ class NeededLabels:
     def from_pilot(
         cls, corpus: Corpus, metric: CorrectedByGold, pilot: GoldLabels, half_width: float, z: float
     ) -> NeededLabels:
-        """Estimates the number of needed labels from a pilot of about a hundred gold labels."""
+        """The needed labels, estimated from a pilot of about a hundred gold labels."""
         captions = metric.outcomes(metric.see(corpus), "model")
         labels = true_labels(corpus, pilot, captions)
         n_groups = labels.n_groups
@@ -115,7 +115,7 @@ class NeededLabels:
 
 
 def _wrong_in_cells(gold: Float64Array, n_groups: int) -> Float64Array:
-    """(C,) the share of captions that name a wrong group, from (C, T) gold images."""
+    """(C,): the share of captions that name a wrong group, estimated from (C, T) gold images."""
     n_labels = n_groups + NO_GROUP_LABELS
     of_groups = (gold + label_priors(n_groups).reshape(-1, n_labels))[:, :n_groups]
     outcome = np.arange(len(gold)) // n_labels

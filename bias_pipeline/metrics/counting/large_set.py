@@ -1,4 +1,4 @@
-"""How annotators of a large set of captions describe the groups of each attribute."""
+"""Reads how often annotators of a large set of captions mention each concept, by group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bias_pipeline.metrics.functional.descriptions import HazardRatio
 
 @dataclass(frozen=True)
 class GroupRatios(Configurable):
-    """Annotators' log hazard ratios between two groups; see ``conf/annotators``."""
+    """Annotators' log hazard ratios between two groups, as in ``conf/annotators``."""
 
     groups: Sequence[str]  # ratios are of the second over the first
     ratios: Mapping[str, Sequence[float]]  # concept to log ratio and standard error
@@ -33,7 +33,7 @@ class LargeSet(Configurable):
         return self.mentions.get(concept, 0) < self.least
 
     def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:
-        """For each concept the ratio of the second group over the first; empty for other groups."""
+        """For each concept, the ratio of the second group to the first; empty for other groups."""
         known = self.attributes.get(attribute.name)
         if known is None or sorted(known.groups) != sorted(groups):
             return {}
@@ -45,6 +45,6 @@ class LargeSet(Configurable):
         }
 
     def single_group_concepts(self, attribute: Attribute) -> frozenset[str]:
-        """The concepts that annotators say of one group of the attribute alone."""
+        """The concepts that annotators mention only for one group of the attribute."""
         known = (self.attributes.get(single.name) for single in attribute.singles)
         return frozenset(concept for one in known if one for concept in words_of(one.alone))

@@ -1,4 +1,4 @@
-"""Multi->: directional bias amplification of sets of tasks."""
+"""Multi-> measures directional bias amplification of sets of tasks."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ MALS, MALS_VARIANCE = PartName("mals"), PartName("mals", detail="variance")
 
 @dataclass(eq=False, kw_only=True)
 class MultiDirectional(LabelledTaskMetric):
-    """Multi-> and Multi_MALS of Zhao et al. 2023 on captions.
+    """Multi-> and Multi_MALS of Zhao et al. 2023, measured on captions.
 
-    A caption names a set of tasks if it names all of them. ``a_to_t`` and ``t_to_a`` are mean
-    absolute changes over groups and sets, so chance alone makes both directions larger than 0.
-    ``<direction>:signed`` is the mean with the sign of BA->, and ``<direction>:variance`` the
-    variance of the changes. ``mals`` and ``mals:variance`` are the mean and the variance of
-    Multi_MALS. Changes are measured from the corpus's own labels.
+    A caption names a set of tasks if it names every task in the set. ``a_to_t`` and ``t_to_a`` are
+    mean absolute changes from labels to captions, over groups and sets. So chance alone makes both
+    larger than 0. In ``<direction>:signed``, each change has the sign that BA-> gives it.
+    ``<direction>:variance`` is the variance of the changes. ``mals`` and ``mals:variance`` are the
+    mean and the variance of Multi_MALS.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -56,8 +56,8 @@ class MultiDirectional(LabelledTaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; from 0 to 1 unless absolute=false, and chance alone makes it "
-        "larger than 0",
+        direction="lower is fairer; scores are from 0 to 1 unless absolute=false, and chance "
+        "alone makes them larger than 0",
         family="counting",
         question="tasks",
         sources={ZHAO_2023: "eq. 3-6"},
@@ -91,7 +91,7 @@ class MultiDirectional(LabelledTaskMetric):
     denominator: Denominator = "images"  # see `directional_pairs`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """Whether a number is about T→A or Multi_MALS, since A→T uses labelled groups."""
+        """Whether a number is about T→A or Multi_MALS; A→T uses labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> Tally:
@@ -128,7 +128,7 @@ class MultiDirectional(LabelledTaskMetric):
         return Tally(sides.tables(), numbers, audit={"sets": n_sets}, notes=[self.caution()])
 
     def _of_sets(self, view: CorpusView) -> LabelsVsCaptions:
-        """Labels and captions with a column for each set that enough labels contain."""
+        """Labels and captions, with a column for each set of tasks that enough labels contain."""
         counted = self.sides(view).images
         if self.labels == "each":
             observed = view.mentions("human")[counted[view.images("human")]]

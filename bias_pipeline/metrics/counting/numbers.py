@@ -1,4 +1,4 @@
-"""Numbers that are computed from counts, each with the images and groups that it rests on."""
+"""Numbers that are computed from counts, each with the images and groups that were counted."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SHARE = (0.0, 1.0)  # the range of a number that is not a difference
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountedNumber:
-    """A number under B weightings of the images, and what it rests on.
+    """A number under B sets of image weights, with the images and groups that were counted.
 
-    Subtracting two numbers gives their difference. If both are shares and numbers of the metric,
-    the difference has the interval of paired shares.
+    Subtracting two of these numbers gives a number of this class. If both are shares and belong to
+    the metric, the difference has the interval of paired shares.
     """
 
     values: Float64Array  # (B,)
@@ -54,7 +54,7 @@ class CountedNumber:
         )
 
     def split(self, names: Iterable[PartName]) -> dict[PartName, CountedNumber]:
-        """A number for each column of ``values`` (B, M) and, for shares, of ``observations``."""
+        """One number for each column of ``values`` (B, M); shares also split ``observations``."""
         each = {}
         for column, name in enumerate(names):
             of = None if self.observations is None else self.observations[:, column]
@@ -68,12 +68,13 @@ class CountedNumber:
         codes: IntArray | None = None,
         **fields: str,
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of K groups, of (B, K) values.
+        """The numbers of K groups, from (B, K) values.
 
         Args:
             groups: their names.
-            what: which number it is.
-            codes: (N,) the group of each image, if a number rests on its group's images alone.
+            what: the name of the number.
+            codes: (N,) the group of each image, if each number is computed only from the images of
+                its group.
             fields: further fields of a :class:`~bias_pipeline.metrics.value_names.PartName`.
         """
         numbers = self.split(PartName(what, group=group, **fields) for group in groups)
@@ -87,14 +88,14 @@ class CountedNumber:
     def by_object(
         self, objects: Iterable[str], what: str = "", **fields: str
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of T objects, of (B, T) values; for the arguments see :meth:`by_group`."""
+        """The numbers of T objects, from (B, T) values. For the arguments see :meth:`by_group`."""
         return self.split(PartName(what, object=name, **fields) for name in objects)
 
 
 def counted_share(
     events: Float64Array, observations: Float64Array, images: BoolArray, side: str = "model"
 ) -> CountedNumber:
-    """Events as a share of observations, both (B, ...); NaN without observations."""
+    """The share of observations that are events, both (B, ...); NaN without observations."""
     return CountedNumber(
         values=share(events, observations),
         images=images,
@@ -106,10 +107,10 @@ def counted_share(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LargestGap:
-    """The largest minus the smallest number of groups, corrected for all pairs of groups.
+    """The largest number of any group minus the smallest, corrected for all pairs of groups.
 
-    Every resampling compares the same two groups, since the largest minus the smallest number of
-    each resampling would grow with noise and with the number of groups.
+    Every resampling compares the same two groups. Otherwise the gap would grow with noise and with
+    the number of groups.
     """
 
     groups: Sequence[CountedNumber]  # the value is NaN for groups without images
@@ -164,9 +165,10 @@ Numbers = Mapping[PartName, CountedNumber | LargestGap]
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """Noise of mean 0 that is added to the sums of a table in resamples, but not in the estimate.
+    """Noise of mean 0 that is added to the sums of resamples, but not to the estimate.
 
-    Without it, an event that never happened would happen in no resample, as if its chance were 0.
+    Without noise, an event that never happened in the data would never happen in resamples, as if
+    its chance were 0.
     """
 
     amounts: Float64Array  # (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1
@@ -174,13 +176,13 @@ class Smoothing:
 
     @property
     def keys(self) -> UIntArray:
-        """(C,) keys from which the noise of each sum is drawn."""
+        """(C,): the keys by which the noise of each sum is drawn."""
         return hash_ids(f"{self.name}:{column}" for column in range(len(self.amounts)))
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What a metric counts, and the numbers that it computes from the sums."""
+    """The tables that a metric counts, and the numbers computed from sums over rows."""
 
     tables: Mapping[str, sparse.csr_array]  # name to (N, C) counts of each image
     numbers: Callable[[Sums], Numbers]  # computes the numbers from the tables' sums, (B, C) each
@@ -192,14 +194,17 @@ class Tally:
 
     @cached_property
     def totals(self) -> dict[str, Float64Array]:
-        """(1, C) sums of all images."""
+        """(1, C): the sums over all images."""
         return {
             name: np.asarray(table.sum(axis=0), np.float64)[None]
             for name, table in self.tables.items()
         }
 
     def counted_numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """The numbers; each gap is between the groups that are furthest apart over all images."""
+        """The numbers.
+
+        Each gap is between the two groups that are furthest apart among all images.
+        """
         return {
             name: number.between_extremes(self._gaps[name])
             if isinstance(number, LargestGap)

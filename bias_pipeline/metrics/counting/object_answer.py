@@ -1,4 +1,4 @@
-"""The answer to "Does it invent objects for one group?", and the sentences around it."""
+"""Answers whether a captioner invents objects for one group, and writes sentences on the answer."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class ObjectContrast(Contrast):
 
     @property
     def p_values(self) -> Float64Array:
-        """(Q,) the p value of each object's difference."""
+        """(Q,): the p value of each object's difference."""
         p_values: Float64Array = 2 * special.ndtr(-abs(self.differences.excess.z))
         return p_values
 
     @property
     def named_objects(self) -> list[int]:
-        """Objects that one group's captions invent more often (Benjamini and Hochberg)."""
+        """Objects that captions invent more often for one group (Benjamini and Hochberg)."""
         beyond = self.differences.named_beside_score().tolist()
         return sorted(beyond, key=lambda q: float(self.p_values[q]))
 
     @property
     def score_p(self) -> float:
-        """P of the score; 1 if the score is below a point or no object can be named."""
+        """The p value of the score, or 1 if it is below a point or no object can be named."""
         if not self.named_objects or self.differences.score < LEAST:
             return 1.0
         z = self.differences.score / (SCORE_ERRORS * self.differences.score_error)
@@ -107,7 +107,7 @@ def _object_sentence(contrast: ObjectContrast, place: int) -> str:
 
 
 def _gap_sentences(contrast: ObjectContrast) -> list[str]:
-    """Says how often captions invent objects by group, and how much of the gap pictures explain."""
+    """Say how often each group's captions invent objects, and how much pictures explain of it."""
     if not any(contrast.invented):
         return [f"no caption of {contrast.group} or {contrast.others} names an absent object"]
     group, others = (f"{100 * share:.1f}" for share in contrast.invented)
@@ -128,7 +128,7 @@ def _gap_sentences(contrast: ObjectContrast) -> list[str]:
 
 
 def composition(raw: Amount, alike: Amount) -> str:
-    """How much of a gap the pictures' objects explain; empty if chance may explain the gap.
+    """How much of a gap is explained by objects in pictures; empty if chance may explain the gap.
 
     Example:
         >>> composition(Amount(0.074, 0.01), Amount(0.019, 0.01))
@@ -158,7 +158,7 @@ def per_100(share: float) -> str:
 
 
 def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, object]:
-    """The answer as plain data, with each group's score and how alike the pictures are."""
+    """The answer as plain data, with each group's score and the similarity of groups' pictures."""
     p_value = None if np.isnan(answer.p_value) else answer.p_value
     pictures = {one.group: dict(one.pictures) for one in contrasts}
     spread = {
@@ -170,7 +170,7 @@ def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, obje
 
 
 def lines(contrasts: Sequence[ObjectContrast]) -> list[dict[str, object]]:
-    """A line for each object that captions invent often enough, the clearest difference first."""
+    """A table line for each object that captions often invent, clearest difference first."""
     return [
         {
             "object": one.objects[q],

@@ -1,4 +1,4 @@
-"""Which objects a corpus's images have, and which objects captions and annotators name."""
+"""Finds the objects that are in images, and the objects that captions and annotators name."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ _LEAST_IMAGES, _LEAST_SHARE = 5, 500
 
 @dataclass(frozen=True, eq=False)
 class ObjectImages(ComparableImages):
-    """M images of a corpus with a caption each, their objects, and the objects captions name.
+    """M images of a corpus with their captions, their objects, and the objects that captions name.
 
-    An image has its annotated objects and the objects that annotators' captions name.
+    The objects of an image are its annotated objects and the objects that annotators' captions
+    name.
 
     Attributes:
-        view: the images, with the objects that are looked for.
-        annotated: (M, T) 1 where the image has an annotated object.
+        view: the images, with the objects to look for.
+        annotated: (M, T): 1 where the object is annotated in the image.
     """
 
     view: CorpusView
@@ -42,7 +43,7 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def present(self) -> Float64Array:
-        """(M, T) 1 where the image has an object."""
+        """(M, T): 1 where the image has the object."""
         table = self.annotated
         if len(self.corpus.human):
             table = sparse.csr_array(table + self.view.by_image("human", self._human_mentions))
@@ -60,7 +61,7 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def human(self) -> NamedObjects:
-        """What annotators' captions name; each annotator of an image has the same weight."""
+        """The objects that annotators' captions name. All annotators of an image weigh the same."""
         named = self.view.by_image("human", self._human_mentions).toarray()
         return NamedObjects(named / np.maximum(self.numbers, 1)[:, None], self.present)
 
@@ -72,14 +73,14 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def invented_objects(self) -> list[int]:
-        """The objects that enough captions invent to enter the score."""
+        """The objects that enough captions invent for the score."""
         least = max(_LEAST_IMAGES, len(self.corpus) // _LEAST_SHARE)
         counts = self.model.absent.sum(axis=0)
         return [t for t in self.sometimes_invented if counts[t] >= least]
 
     @cached_property
     def features_by_level(self) -> Mapping[str, sparse.csr_array]:
-        """What images show at three levels: number of objects, objects, annotators' words."""
+        """The images' features at three levels: number of objects, objects, annotators' words."""
         count = np.minimum(self.present.sum(axis=1), _MOST_OBJECTS)
         number = sparse.csr_array((count[:, None] == np.arange(_MOST_OBJECTS + 1)).astype(float))
         blocks = {NUMBER: number, OBJECTS: sparse.csr_array(self.present)}
@@ -93,16 +94,16 @@ class ObjectImages(ComparableImages):
 
     @property
     def features(self) -> sparse.csr_array:
-        """(M, P) all that the images show."""
+        """(M, P): all features of the images."""
         return list(self.features_by_level.values())[-1]
 
 
 def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
-    """The corpus without the annotator who is the captioner, if one is, and a note.
+    """The corpus without the annotator who is the captioner, and a note about this annotator.
 
-    If an annotator were the captioner, each object in a caption would count as present, since an
-    annotator names it. A captioner is an annotator if nearly all of its captions are human captions
-    of the same images.
+    If the annotator stayed, each object in the annotator's captions would count as present. A
+    captioner counts as an annotator if nearly all its captions are human captions of the same
+    images.
     """
     known = corpus.model.image_rows[:_TRIED]
     if not len(corpus.human) or not _captions_of_others(corpus, known)[1]:
@@ -120,7 +121,10 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
 
 
 def _captions_of_others(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bool]:
-    """(C,) human captions by others than the captioner, and whether the captioner is a person."""
+    """(C,) flags: true for human captions not by the captioner.
+
+    Also whether the captioner is a person.
+    """
     model, human = corpus.model, corpus.human
     rows = np.flatnonzero(np.isin(model.image_rows, images)).tolist()
     left = {(int(model.image_rows[row]), model.text(row)) for row in rows}

@@ -1,4 +1,4 @@
-"""Objects: does a captioner invent objects for one group?"""
+"""Objects measures whether a captioner invents objects for one group."""
 
 from __future__ import annotations
 
@@ -57,22 +57,23 @@ _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # levels whose parts have another name
 
 @dataclass(eq=False, kw_only=True)
 class InventedObjects(ComparedGroups):
-    """How often captions name an object that is not in the picture, and for which group.
+    """How often captions name an object that is not in the picture, by group.
 
-    An image has its annotated objects and the objects that annotators' captions name.
+    An object counts as present if it is annotated or if annotators name it.
 
-    * ``invented``, ``invented:mentions``: CHAIRs and CHAIRi (Rohrbach et al. 2018), also by group.
-    * ``gap``: the second group's share minus the first group's share, on all pictures.
-      ``gap:number``, ``gap:alike``, ``gap:words``: the gap on pictures with equally many objects,
-      with the same objects, and with the same objects and annotators' words.
-    * ``object:NAME``: the difference for one object. ``score``: half the sum of the differences,
-      each multiplied by its sign (+1 or -1) on other images. ``null``: what noise alone would
-      add; it is already subtracted.
+    * ``invented``, ``invented:mentions``: the share of captions with an absent object (CHAIRs), and
+      the share of absent objects among named objects (CHAIRi).
+    * ``gap``: ``invented`` of the second group minus ``invented`` of the first group.
+      ``gap:number``, ``gap:alike``, ``gap:words``: the gap between pictures with the same number of
+      objects, with the same objects, or with the same objects and annotators' words.
+    * ``object:NAME``: the difference for one object. ``score``: half the sum of these differences.
+      Each difference is multiplied by its sign on other images. ``null``: the effect of noise on
+      the score, already subtracted.
     * ``recall``, ``recall:human``, ``recall:increase``, ``gap:recall``: the share of an image's
       objects that captions name.
 
-    If there are more than two groups, each is compared with the rest (``gap:NAME``,
-    ``group:NAME``). The table ``invented_captions`` has examples.
+    With more than two groups, each group is compared with all others (``gap:NAME``,
+    ``group:NAME``). ``invented_captions.csv`` has examples.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -82,7 +83,8 @@ class InventedObjects(ComparedGroups):
         unit="fraction",
         range=(-math.inf, math.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 captions name absent objects that go with the group",
+        direction="lower is fairer; above 0, the absent objects that captions name depend on the "
+        "group",
         family="counting",
         question="inventing",
         sources={ROHRBACH_2018: "CHAIR", ROBINSON_1988: "residual on residual"},
@@ -140,14 +142,14 @@ class InventedObjects(ComparedGroups):
         return f"a caption, known objects{people}"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) the comparable images whose objects are known."""
+        """(N,) flags: true for comparable images whose objects are known."""
         view = self._view(corpus)
         if not view.has_objects:
             view.task_labels  # noqa: B018 - says which objects are lacking
         return super().comparable(corpus) & view.objects_known
 
     def left_out(self, corpus: Corpus, counted: Corpus) -> list[str]:
-        """Notes on images that do not count; unknown objects are one reason."""
+        """Notes on images that do not count, for example because their objects are unknown."""
         view = self._view(corpus)
         unknown = int((self.scope(corpus) & view.has("model") & ~view.objects_known).sum())
         left = f"{inflect(unknown, 'images')} without known objects: objects leaves them out"
@@ -180,7 +182,7 @@ class InventedObjects(ComparedGroups):
         )
 
     def _recall(self, images: ObjectImages, members: BoolArray) -> Amount | None:
-        """How much recall differs beyond annotators' recall; None without annotators."""
+        """The group difference of recall beyond annotators' recall; None without annotators."""
         if not len(images.corpus.human):
             return None
         more = images.model.recall - images.human.recall
@@ -197,7 +199,7 @@ class InventedObjects(ComparedGroups):
 
 
 def _examples(images: ObjectImages) -> Iterator[dict[str, object]]:
-    """A few captions that name an absent object, for each object in the score."""
+    """A few captions with absent objects, for each object in the score."""
     corpus = images.corpus
     grouping, captions = corpus.groupings[images.attribute.name], corpus.model
     absent = images.model.absent[captions.image_rows] > 0
@@ -216,7 +218,7 @@ def _examples(images: ObjectImages) -> Iterator[dict[str, object]]:
 
 
 def _foreign(corpus: Corpus, attribute: Attribute) -> str:
-    """A message if captions are not in English, the language of object names; else empty."""
+    """A message if captions are not in English, as object names are; else empty."""
     shares = language_shares(corpus, attribute)
     if attribute.language != ENGLISH:  # shares of captions in the attribute's language
         sides = ((side, corpus.side(side)) for side in SIDES)
@@ -231,7 +233,7 @@ _WITHOUT_ANNOTATORS = (
 
 
 def _difference(comparison: Comparison, values: Float64Array) -> Amount:
-    """The difference of (M,) values on comparable pictures."""
+    """The difference between groups in (M,) values, on comparable pictures."""
     difference, error = comparison.differences(values[:, None])
     return Amount(float(difference[0]), float(error[0]))
 
@@ -253,7 +255,7 @@ class _Parts(ComparedParts):
 
     @property
     def largest_share(self) -> float:
-        """Upper end of the interval of the share of captions that invent objects."""
+        """The upper end of the interval for the share of captions that invent objects."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high
@@ -273,7 +275,7 @@ class _Parts(ComparedParts):
             yield from self._objects(contrast)
 
     def _inventions(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The shares of captions that name absent objects, and of mentions of absent objects."""
+        """The shares of captions and of mentions that name absent objects."""
         model = self.objects.model
         yield PartName("invented", group=group), self._share(model.invents[rows])
         absent, named = model.absent[rows].sum(axis=1), model.named[rows].sum(axis=1)
@@ -321,11 +323,11 @@ class _Parts(ComparedParts):
         return replace(drop_void_interval(part), n_images=int(n_images), coverage=coverage)
 
     def _share(self, flags: Float64Array) -> Number:
-        """A share of captions, one caption per image."""
+        """A share of captions, where each image has one caption."""
         return self._share_of(mean(flags), len(flags), len(flags))
 
     def _share_of(self, amount: Amount, observations: float, n_images: int) -> Number:
-        """A share with Wilson's interval, since an event that was not seen may still happen."""
+        """A share with Wilson's interval, since events that never occurred may still occur."""
         part = self._mean(amount, n_images, SHARE)
         if math.isnan(amount.value):
             return part

@@ -1,4 +1,4 @@
-"""Intervals of counted numbers: resampling images is a matrix product of weights and tables."""
+"""Computes intervals of counted numbers. Images are resampled by multiplying weights and tables."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _CELLS = 20_000_000  # the most cells of all tables of bundles together
 
 
 class ResamplingBlocks:
-    """Groups of images that are resampled as a whole.
+    """Bundles of images that are resampled together.
 
-    Each image belongs to a bundle by a hash of its id. Sums over bundles vary as much as sums over
-    images. So intervals are as wide as if images were resampled, but a million images take no
-    longer. An image is in the same bundle, with the same weights, for every captioner. The argument
-    ``keys`` has hashes of all images' ids; the attribute ``keys`` has a key for each bundle, by
-    which the bundle is resampled.
+    A hash of the image id chooses the bundle. Sums over bundles vary as much as sums over images.
+    So intervals are as wide as if single images were resampled, but a million images take no
+    longer. An image has the same bundle and the same weights for every captioner. The argument
+    ``keys`` has hashes of all image ids. The attribute ``keys`` has one key for each bundle, by
+    which resamples are drawn.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
@@ -45,20 +45,19 @@ class ResamplingBlocks:
             most //= 2  # halved each time, so that tables of similar size get equally many bundles
         parts = np.split(rows, range(_IMAGES, len(rows), _IMAGES))
         words = (random_words("bundle", 0, keys[part]) % np.uint64(most) for part in parts)
-        of_image = np.concatenate([part.astype(np.int16) for part in words])
-        used = np.flatnonzero(np.bincount(of_image, minlength=most))
-        place = np.zeros(most, np.int32)
+        of_rows = np.concatenate([part.astype(np.int16) for part in words])
+        used = np.flatnonzero(np.bincount(of_rows, minlength=most))
+        place = np.zeros(most, np.int16)
         place[used] = np.arange(len(used))
-        self.rows, self.bundle, self.keys = rows, place[of_image], used.astype(np.uint64)
+        self.bundle, self.keys = np.zeros(len(keys), np.int16), used.astype(np.uint64)
+        self.bundle[rows] = place[of_rows]
 
     def sums(self, table: sparse.csr_array) -> Float64Array:
-        """(number of bundles, C) sums of a table's rows."""
-        bundle = np.zeros(table.shape[0], np.int32)
-        bundle[self.rows] = self.bundle
+        """Sums of a table's rows over each bundle, (number of bundles, C)."""
         shape = len(self.keys), table.shape[1]
         sums = np.zeros(shape[0] * shape[1])
-        for first in range(0, len(bundle), _IMAGES):
-            begins = bundle[first : first + _IMAGES].astype(np.int64) * shape[1]
+        for first in range(0, len(self.bundle), _IMAGES):
+            begins = self.bundle[first : first + _IMAGES].astype(np.int64) * shape[1]
             ends = table.indptr[first : first + _IMAGES + 1]
             of_images = slice(ends[0], ends[-1])
             cell = np.repeat(begins, np.diff(ends)) + table.indices[of_images]
@@ -72,7 +71,7 @@ def estimates_of(
     keys: UIntArray,
     stats: Bootstrap,
 ) -> dict[PartName, Estimate]:
-    """The numbers with intervals and p values; keys are (N,) hashes of the images' ids."""
+    """The numbers with intervals and p values. ``keys`` (N,) are hashes of image ids."""
     used = [table.indptr[1:] > table.indptr[:-1] for table in tally.tables.values()]
     masks = {id(number.images): number.images for number in numbers.values()}  # many share one
     counted = np.logical_or.reduce([*used, *masks.values()])
@@ -137,7 +136,7 @@ def estimates_of(
 
 
 def _single_if_exact(sums: Float64Array) -> Float64Array | Float32Array:
-    """Sums, in single precision if it holds all products with weights exactly."""
+    """The sums, in single precision if this stores all products with weights exactly."""
     most = len(LIMITS) * np.abs(sums).sum(axis=0).max(initial=0)
     whole = most < 2**24 and np.array_equal(sums, np.rint(sums))
     return sums.astype(np.float32) if whole else sums

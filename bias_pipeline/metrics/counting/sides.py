@@ -1,17 +1,17 @@
-"""The two sides that a metric compares, as tables with a row per image.
+"""Makes a table for each of the two sides that a metric compares, with a row per image.
 
 BA_MALS, BA-> and Multi-> compare the groups and tasks in labels with the groups and tasks in
 captions. Other metrics compare the captioner, who writes one caption per image, with annotators,
-who write several. Noise makes some numbers larger, such as a maximum. Such numbers are therefore
-computed for each position of human captions, each time from as many captions as the captioner
-wrote, and averaged. If an image has fewer captions than positions, its captions are used again from
-the first.
+who write several. Noise makes some numbers larger, for example a maximum. Therefore annotators'
+numbers are computed once for each position of human captions, each time from as many captions as
+the captioner wrote, and averaged. If an image has fewer captions than there are positions, its
+captions are reused from the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -37,7 +37,7 @@ Reader = Callable[[sparse.csr_array], sparse.csr_array]
 
 @dataclass(frozen=True, eq=False)
 class LabelsVsCaptions:
-    """Labels and captions of N images; rows of images that are not used are empty."""
+    """The labels and captions of N images. Rows of images that are not used are empty."""
 
     images: BoolArray  # (N,) the images used
     codes: IntArray  # (N,) group by label, -1 where unused
@@ -60,13 +60,10 @@ class LabelsVsCaptions:
         }
 
     def tables_of_folds(self, keys: UIntArray) -> dict[str, sparse.csr_array]:
-        """The tables of each fold; hashes of images' ids decide the folds."""
-        fold = random_words("leaning", 0, keys) % np.uint64(FOLDS)
-        return {
-            f"{name}:{k}": keep_rows(table, fold == k)
-            for name, table in self.tables().items()
-            for k in range(FOLDS)
-        }
+        """The tables of all folds side by side; hashes of images' ids decide the folds."""
+        fold = (random_words("leaning", 0, keys) % np.uint64(FOLDS)).astype(np.int64)
+        tables = self.tables().items()
+        return {name: cross_with_groups(fold, table, FOLDS) for name, table in tables}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -86,10 +83,10 @@ class LabelledTaskMetric(TaskMetric):
     unclear: Unclear = "keep"
 
     def sides(self, view: CorpusView, read: Reader = lambda table: table) -> LabelsVsCaptions:
-        """Labels and predictions on the images that have labels and captions.
+        """The labels and predictions of images that have both labels and captions.
 
-        ``read`` turns the (R, T) table of each observation's tasks into the (R, M) table that is
-        counted.
+        ``read`` turns an (R, T) table, with the tasks of each observation, into an (R, M) table of
+        the columns that are counted.
         """
         codes = view.codes
         images = view.labelled & view.has("model")
@@ -122,7 +119,7 @@ class LabelledTaskMetric(TaskMetric):
         )
 
     def label_table(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
-        """(N, M) how many observations of each image's labels have each column."""
+        """(N, M): for each image and column, how many labelled observations have the column."""
         if self.labels == "objects":
             return read(view.task_labels)
         if self.labels == "each":
@@ -141,7 +138,7 @@ class LabelledTaskMetric(TaskMetric):
 
 
 def counts_of(sums: Sums, n_groups: int) -> Counts:
-    """Counts from the sums of :meth:`LabelsVsCaptions.tables`."""
+    """The counts in the sums of :meth:`LabelsVsCaptions.tables`."""
     labels = by_group(sums["labels"], n_groups)
     return Counts(
         total=sums["groups"].sum(axis=-1),
@@ -156,21 +153,13 @@ def counts_of(sums: Sums, n_groups: int) -> Counts:
 
 
 def counts_of_folds(sums: Sums, n_groups: int) -> Counts:
-    """Counts from the sums of :meth:`LabelsVsCaptions.tables_of_folds`, the fold as first axis."""
-    each = []
-    for k in range(FOLDS):
-        fold_sums = {name[:-2]: value for name, value in sums.items() if name.endswith(f":{k}")}
-        each.append(counts_of(fold_sums, n_groups))
-    return Counts(
-        **{
-            column.name: np.stack([getattr(one, column.name) for one in each])
-            for column in fields(Counts)
-        }
-    )
+    """The counts in the sums of :meth:`LabelsVsCaptions.tables_of_folds`. Axis 0 is the fold."""
+    each = {name: np.moveaxis(by_group(table, FOLDS), 1, 0) for name, table in sums.items()}
+    return counts_of(each, n_groups)
 
 
 def mention_rates(counts: Counts, images: BoolArray, of: str = "") -> dict[PartName, CountedNumber]:
-    """How many tasks an observation has on average, by captions and by labels."""
+    """The mean number of tasks in a caption, and in the labels of an observation."""
     named, captioned = counts.task_given_group.sum(axis=(-2, -1)), counts.captioned.sum(axis=-1)
     return {
         PartName("mentions", side="model", detail=of): CountedNumber(
@@ -189,7 +178,7 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
-    """For each part, the images that its side describes; for ``:paired``, the images of both sides.
+    """For each part, the images that its side describes; for ``:paired``, that both describe.
 
     Parts without images are left out.
     """
@@ -208,7 +197,6 @@ class CaptionSides:
 
     @classmethod
     def from_view(cls, view: CorpusView, positions: int) -> CaptionSides:
-        """The sides of a corpus."""
         human = view.corpus.human
         places = human.positions[view.labelled[human.image_rows]]
         most = int(places.max(initial=-1)) + 1
@@ -216,16 +204,16 @@ class CaptionSides:
 
     @property
     def paired_images(self) -> BoolArray:
-        """(N,) the images that both sides describe; without annotators the model's images."""
+        """(N,) flags: true for images that both sides describe, or the model if it is alone."""
         return self.images.get(MODEL_PAIRED, self.images[MODEL])
 
     @property
     def notes(self) -> list[str]:
-        """A note that there is no score because there are no human captions; else no note."""
+        """Without human captions, a note that there is no score; otherwise no notes."""
         return [] if HUMAN in self.images else ["no human captions: there is no score"]
 
     def number(self, part: PartName, values: Float64Array, unit: str = "fraction") -> CountedNumber:
-        """A number of one side alone, which is never negative."""
+        """A number of one side that is never negative."""
         return CountedNumber(
             values=values,
             images=self.images[part],
@@ -237,9 +225,10 @@ class CaptionSides:
     def tables(
         self, view: CorpusView, make: Table, prefix: str = ""
     ) -> dict[str, sparse.csr_array]:
-        """A table for each part; annotators have one for each caption position.
+        """A table for each part. Annotators have one table for each caption position.
 
-        ``make`` takes a side and (C,) flags of chosen captions, and returns an (N, ...) table.
+        ``make`` takes a side and the (C,) flags of the chosen captions. The result of ``make`` is
+        an (N, ...) table.
         """
         tables = {}
         for part, images in self.images.items():
@@ -252,11 +241,9 @@ class CaptionSides:
         return tables
 
     def position_sums(self, part: PartName, sums: Sums, prefix: str = "") -> list[Float64Array]:
-        """The sums of a part's tables, one for each position."""
         return [sums[prefix + name] for name in self.keys(part)]
 
     def keys(self, part: PartName) -> list[str]:
-        """Names of a part's tables, one for each position."""
         return [key(part, k) for k in range(self._positions(part))]
 
     def _positions(self, part: PartName) -> int:
@@ -264,12 +251,11 @@ class CaptionSides:
 
 
 def key(part: PartName, position: int) -> str:
-    """Name of a part's table."""
     return f"{part}:{position}"
 
 
 def mean_of(values: Sequence[Float64Array]) -> Float64Array:
-    """The mean over positions, element by element; NaN is left out."""
+    """The mean over positions, element by element, without NaN values."""
     stacked = np.stack(values)
     known = np.isfinite(stacked)
     n = known.sum(axis=0)
@@ -278,7 +264,9 @@ def mean_of(values: Sequence[Float64Array]) -> Float64Array:
 
 
 def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
-    """(N, K * T) each row of an (N, T) table in its group's columns; empty for codes below 0.
+    """(N, K * T): each (N, T) row, moved to the columns of its group.
+
+    Rows with codes below 0 are empty.
 
     Example:
         >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
@@ -294,14 +282,14 @@ def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -
 
 
 def keep_rows(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
-    """The table with empty rows for all other images."""
+    """The table, in which the rows of all other images are empty."""
     chosen = np.repeat(images, np.diff(table.indptr))
     columns = table.indices[chosen]
     return sparse.csr_array((table.data[chosen], columns, _ends(table, chosen)), shape=table.shape)
 
 
 def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
-    """(N + 1,) where each row begins and ends after all but the chosen entries are dropped.
+    """(N + 1,): where each row begins and ends if only the chosen entries are kept.
 
     Rows stay in order, so nothing has to be sorted again.
     """
@@ -311,12 +299,12 @@ def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
 def one_hot(
     codes: IntArray, n_groups: int, weights: Float64Array | None = None
 ) -> sparse.csr_array:
-    """(N, K) for each row, 1 (or its weight) in the column of its code; 0 for codes below 0."""
+    """(N, K): each row has 1 (or its weight) in the column of its code, if this is 0 or more."""
     rows = np.flatnonzero(codes >= 0)
     data = np.ones(len(rows)) if weights is None else weights[rows]
     return sparse.csr_array((data, (rows, codes[rows])), shape=(len(codes), n_groups))
 
 
 def by_group(sums: Float64Array, n_groups: int) -> Float64Array:
-    """(B, K, T) from (B, K * T) sums of a crossed table."""
-    return sums.reshape(len(sums), n_groups, -1)
+    """(..., K, T) from (..., K * T) sums of a crossed table."""
+    return sums.reshape(*sums.shape[:-1], n_groups, -1)

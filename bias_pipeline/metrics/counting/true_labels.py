@@ -1,10 +1,10 @@
-"""Counts captions by true label, although gold labels show the true labels of few images.
+"""Counts captions by true label, estimated from the gold labels of a few images.
 
-Each draw weights every image by an exponential number. So the images of each cell, and the gold
-labels of each cell, are drawn from their posterior (a Dirichlet distribution, as in the Bayesian
-bootstrap). The weights are hashes of the images' ids: they are the same for two captioners, whose
-numbers can therefore be subtracted draw by draw. An image has one weight, however many captions it
-has.
+Each draw gives every image an exponentially distributed weight. So the images and the gold labels
+of each cell are drawn from their posterior (a Dirichlet distribution, as in the Bayesian
+bootstrap). The weights are computed from hashes of image ids. So two captioners have the same
+weights, and their numbers can be subtracted draw by draw. An image has one weight, however many
+captions it has in the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEAST_EXPECTED = 5.0  # gold images in a cell of the test of randomness; smalle
 
 @dataclass(frozen=True, eq=False)
 class CaptionOutcomes:
-    """What each caption of a side names; an image may have several captions."""
+    """The groups that each caption of a side names. An image may have several captions."""
 
     rows: IntArray  # (C,) the image of each caption
     # (C,) the only group it names; K for no group, K + 1 for several, K + 2 for declined
@@ -44,9 +44,9 @@ class CaptionOutcomes:
 
 @dataclass(frozen=True, eq=False)
 class TrueLabels:
-    """Machine labels of N images and gold labels of n of them.
+    """The machine labels of N images and the gold labels of n of these images.
 
-    Labels are the numbers of the K groups, K if nobody can tell the group, and K + 1 for any other
+    A label is the index of one of K groups, K if nobody can tell the group, or K + 1 for any other
     label.
     """
 
@@ -60,9 +60,9 @@ class TrueLabels:
     draws: int = DRAWS
 
     def counts(self, captions: CaptionOutcomes, name: str) -> Float64Array:
-        """(draws, T, O) a side's captions by true label and outcome, drawn from their posterior.
+        """(draws, T, O): a side's captions by true label and outcome, drawn from the posterior.
 
-        For captions with different ``name``, unknown labels are drawn independently.
+        For captions with a different ``name``, unknown labels are drawn independently.
         """
         cell, n_cells = self.cells(captions)
         shape = (len(self.machine), n_cells)
@@ -87,7 +87,7 @@ class TrueLabels:
         return np.concatenate(parts)
 
     def gold_counts(self, captions: CaptionOutcomes) -> Float64Array:
-        """(1, T, O) effective number of the gold images' captions, weighted by 1 / chance."""
+        """(1, T, O): the effective number of captions of gold images, weighted by 1 / chance."""
         weights = 1 / self.chances[self._place(captions)]
         known = self._place(captions) >= 0
         each = np.where(known, weights, 0.0) * captions.weights
@@ -95,17 +95,17 @@ class TrueLabels:
         return self._table(captions, each * scale)
 
     def labelled_counts(self, captions: CaptionOutcomes) -> Float64Array:
-        """(1, T, O) the gold images' captions, counted."""
+        """(1, T, O): the number of captions of gold images."""
         return self._table(captions, np.where(self._place(captions) >= 0, captions.weights, 0.0))
 
     def gold_cells(self, captions: CaptionOutcomes) -> Float64Array:
-        """(C, T) effective number of the gold images' captions by cell and true label."""
+        """(C, T): the effective number of captions of gold images, by cell and true label."""
         cell, n_cells = self.cells(captions)
         sums = np.asarray(self._gold_of(captions, cell, n_cells).sum(axis=0), np.float64)
         return sums.reshape(n_cells, -1)
 
     def p_random(self, captions: CaptionOutcomes) -> float:
-        """How often randomly drawn gold images would be spread over cells as unevenly as these."""
+        """The chance that randomly drawn gold images are spread as unevenly over cells."""
         cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(
@@ -124,7 +124,10 @@ class TrueLabels:
 
     @cached_property
     def _priors(self) -> Float64Array:
-        """(C, T) the prior of each cell; 0 for unsure and other if no gold image has that label."""
+        """(C, T): the prior of each cell.
+
+        The prior of the labels unsure and other is 0 if no gold image has the label.
+        """
         priors = label_priors(self.n_groups).reshape(-1, self.n_groups + NO_GROUP_LABELS).copy()
         possible = np.bincount(self.truth, minlength=priors.shape[1]) > 0
         possible[: self.n_groups] = True
@@ -132,21 +135,22 @@ class TrueLabels:
         return priors
 
     def cells(self, captions: CaptionOutcomes) -> tuple[IntArray, int]:
-        """(C,) the cell of each caption, and how many cells there are."""
+        """The cell of each caption, (C,), and the number of cells."""
         n_labels = self.n_groups + NO_GROUP_LABELS
         cell = captions.outcomes * n_labels + self.machine[captions.rows]
         return cell, (self.n_groups + NO_GROUP_OUTCOMES) * n_labels
 
     def _place(self, captions: CaptionOutcomes) -> IntArray:
-        """(C,) the place of each caption's image among the gold images, -1 for other images."""
+        """(C,): the index of each caption's image among the gold images; -1 for other images."""
         place = np.full(len(self.machine), -1)
         place[self.rows] = np.arange(len(self.rows))
         return place[captions.rows]
 
     def _gold_of(self, captions: CaptionOutcomes, cell: IntArray, n_cells: int) -> sparse.csr_array:
-        """(n, C * T) weights of each gold image's captions by cell and true label.
+        """(n, C * T): the weights of each gold image's captions, by cell and true label.
 
-        Weights are proportional to 1 / chance, and a cell sums to its effective number of images.
+        Weights are proportional to 1 / chance. The weights in a cell sum to its effective number of
+        images.
         """
         place = self._place(captions)
         known = place >= 0
@@ -161,13 +165,13 @@ class TrueLabels:
         return sparse.csr_array((weights, (place, column)), shape=shape)
 
     def _by_outcome(self, counts: Float64Array) -> Float64Array:
-        """(B, T, O) from (B, C, T): sums over the machine's labels."""
+        """(B, T, O): the sums over machine labels, from a (B, C, T) table."""
         n_labels = self.n_groups + NO_GROUP_LABELS
         split = counts.reshape(len(counts), self.n_groups + NO_GROUP_OUTCOMES, n_labels, n_labels)
         return np.asarray(split.sum(axis=2).transpose(0, 2, 1), np.float64)
 
     def _table(self, captions: CaptionOutcomes, weights: Float64Array) -> Float64Array:
-        """(1, T, O) sums of the weights of the gold images' captions."""
+        """(1, T, O): the summed weights of captions of gold images."""
         place = self._place(captions)
         known = place >= 0
         n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
@@ -178,7 +182,7 @@ class TrueLabels:
 
 
 def _weights(purpose: str, keys: UIntArray, numbers: IntArray) -> Float64Array:
-    """(B, I) exponential weights of mean 1, by hashes of the images' ids."""
+    """(B, I): exponential weights with mean 1, computed from hashes of image ids."""
     words = random_words(purpose, 0, keys, numbers.astype(np.uint64)[:, None])
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     return -np.log(uniform)

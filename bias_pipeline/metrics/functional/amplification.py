@@ -1,9 +1,9 @@
-"""Bias amplification by counting: BA_MALS, BA-> and their form with sets of tasks, Multi->.
+"""Computes bias amplification by counting: BA_MALS, BA->, and Multi-> for sets of tasks.
 
-Zhao et al. (2017), Wang and Russakovsky (2021), Zhao et al. (2023). Functions take
-:class:`~bias_pipeline.metrics.functional.counts.Counts` of K groups and T tasks, or T sets of tasks
-that occur together in images; leading axes are free. Undefined pairs are NaN and left out of means;
-the caller reports them.
+Sources: Zhao et al. (2017), Wang and Russakovsky (2021), Zhao et al. (2023). Functions take
+:class:`~bias_pipeline.metrics.functional.counts.Counts` of K groups and T tasks, or of K groups and
+T sets of tasks. Leading axes are free. Undefined pairs are NaN and are left out of means; the
+caller reports how many there are.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ PREDICTIONS: tuple[Predicted, ...] = get_args(Predicted)
 
 
 def association(counts: Counts) -> IntArray:
-    """Which way group and task are correlated in the labels: 1, -1, and 0 if independent.
+    """The sign of the correlation of group and task in the labels, or 0 if they are independent.
 
-    Integers are compared, n c(a, t) with c(a) c(t), since in floating point 3/15 differs from
+    The integers n c(a, t) and c(a) c(t) are compared, since in floating point 3/15 differs from
     (5/15) (9/15).
 
     Args:
@@ -54,11 +54,11 @@ def directional_pairs(
     denominator: str = "images",
     training: Counts | None = None,
 ) -> Float64Array:
-    """Amplification of each pair in one direction, above 0 where a correlation grows.
+    """Amplification of each pair in one direction, which is above 0 if a correlation grows.
 
-    ``y D - (1 - y) D`` with y = 1 where P(a, t) > P(a) P(t) in the labels, and D the predicted
-    minus the labelled conditional probability: P(t^ | a) - P(t | a) for ``a_to_t``, P(a^ | t) -
-    P(a | t) for ``t_to_a``.
+    The value is ``y D - (1 - y) D``, with y = 1 where P(a, t) > P(a) P(t) in the labels, else 0. D
+    is the predicted minus the labelled conditional probability. For ``a_to_t``, D = P(t^ | a) - P(t
+    | a). For ``t_to_a``, D = P(a^ | t) - P(a | t).
 
     Args:
         counts: of the images that are scored.
@@ -89,7 +89,7 @@ def ba_directional(
     undefined: str = "drop",
     training: Counts | None = None,
 ) -> Float64Array:
-    """BA-> in one direction: the mean of :func:`directional_pairs`, in [-1, 1]; 0 without change.
+    """BA-> in one direction: the mean of :func:`directional_pairs`, in [-1, 1]; no change gives 0.
 
     Args:
         counts: see :func:`directional_pairs`.
@@ -119,10 +119,11 @@ def ba_directional(
 def mals_tasks(
     counts: Counts, *, predictions: str = "joint", training: Counts | None = None
 ) -> Float64Array:
-    """What each task adds to BA_MALS: how much the share of its usual groups grows.
+    """The value that each task adds to BA_MALS: how much the share of its usual groups grows.
 
-    ``sum over groups a with b*(a, t) > 1/K of b~(a, t) - b*(a, t)``, where b(a, t) is the share of
-    a among the images with t. The threshold is strict; integers are compared.
+    The value is ``sum over groups a with b*(a, t) > 1/K of b~(a, t) - b*(a, t)``, where b(a, t) is
+    the share of a among the images with t. A share of exactly 1/K does not count, and integers are
+    compared.
 
     Args:
         counts: of the images that are scored.
@@ -174,7 +175,7 @@ def ba_mals(
 
 
 def predicted_pairs(counts: Counts, predictions: str) -> Float64Array:
-    """(..., K, T) pairs by prediction, see :func:`mals_tasks`."""
+    """(..., K, T): counts of pairs in predictions. For the arguments see :func:`mals_tasks`."""
     return {
         "joint": counts.joint,
         "task": counts.task_given_group,
@@ -183,7 +184,7 @@ def predicted_pairs(counts: Counts, predictions: str) -> Float64Array:
 
 
 def leaning(counts: Counts) -> BoolArray:
-    """(..., K, T) True where a group has more than 1/K of a task's labels, in integer arithmetic.
+    """(..., K, T) flags: true where a group has more than 1/K of a task's labels, in integers.
 
     Args:
         counts: only the labels' counts are used; they must be whole numbers.
@@ -193,7 +194,7 @@ def leaning(counts: Counts) -> BoolArray:
 
 
 def of_task(counts: Counts, denominator: str) -> Float64Array:
-    """(..., T) the denominator of P(a^ | t) in observations, see :func:`directional_pairs`."""
+    """(..., T): the denominator of P(a^ | t) in observations; see :func:`directional_pairs`."""
     if denominator == "images":
         return counts.tasks
     named: Float64Array = counts.group_given_task.sum(axis=-2)
@@ -203,7 +204,7 @@ def of_task(counts: Counts, denominator: str) -> Float64Array:
 def multi_pairs(
     counts: Counts, direction: str, *, denominator: str = "images", training: Counts | None = None
 ) -> Float64Array:
-    """(..., K, M) predicted minus labelled conditional probability; no sign is applied.
+    """(..., K, M): predicted minus labelled conditional probability, without the sign of BA->.
 
     Args:
         counts: of the images that are scored.
@@ -229,7 +230,7 @@ def multi_directional(
     denominator: str = "images",
     training: Counts | None = None,
 ) -> tuple[Float64Array, Float64Array]:
-    """Multi-> in one direction: mean and variance of the differences.
+    """Multi-> in one direction, as the mean and the variance of the differences.
 
     Args:
         counts: see :func:`multi_pairs`.
@@ -254,7 +255,7 @@ def multi_directional(
 def multi_summary(
     pairs: Float64Array, signs: IntArray
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """The mean of absolute differences, the mean of signed differences, the population variance.
+    """The mean of absolute differences, the mean of signed differences, and the variance.
 
     Args:
         pairs: (..., K, M) differences.
@@ -268,7 +269,7 @@ def multi_summary(
 
 
 def multi_mals(counts: Counts) -> tuple[Float64Array, Float64Array]:
-    """Multi_MALS: mean and variance over sets of absolute changes in usual groups' shares.
+    """Multi_MALS: over sets, the mean and variance of absolute changes of usual groups' shares.
 
     Args:
         counts: see :func:`multi_pairs`.
@@ -295,7 +296,7 @@ Sets = Literal["subsets", "complete"]
 
 
 def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2) -> list[TaskSet]:
-    """The sets of tasks that occur.
+    """The sets of tasks that occur in labels.
 
     Args:
         tasks: (N, T) indicators.
@@ -330,7 +331,7 @@ def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2)
 
 
 def holds(tasks: sparse.csr_array, sets: Sequence[TaskSet]) -> sparse.csr_array:
-    """(N, M) whether each image contains all tasks of each set.
+    """(N, M) flags: true where the image contains all tasks of the set.
 
     Args:
         tasks: (N, T) indicators.
@@ -375,12 +376,14 @@ def _sorted_rows(tasks: sparse.csr_array) -> sparse.csr_array:
 def _extend_sets(
     rows: sparse.csr_array, image: IntArray, places: IntArray, codes: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """All sets that have one more task of the same image; each set occurs once (tasks ascend).
+    """All sets with one more task of the same image.
 
-    ``rows`` (N, T) are indicators with sorted columns, ``image`` (E,) the image of each set,
-    ``places`` (E,) where the image's next tasks begin in ``rows.indices``, and ``codes`` (E,) the
-    number of each set. The same three arrays are returned for the larger sets; each code is the
-    old code times T plus the task.
+    Each set occurs once, since the tasks of a set are in ascending order.
+
+    ``rows`` (N, T) are indicators with sorted columns. ``image`` (E,) is the image of each set.
+    ``places`` (E,) says where the next tasks of the image begin in ``rows.indices``. ``codes`` (E,)
+    is the number of each set. The function returns these three arrays for the larger sets. A new
+    code is the old code times T, plus the index of the new task.
     """
     lengths = rows.indptr[image + 1] - places
     entry = ranges(places, lengths)

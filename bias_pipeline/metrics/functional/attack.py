@@ -1,7 +1,8 @@
-"""Scores of one attacker, and the model's score compared with the human score.
+"""Computes scores of one attacker, and compares the model's score with the human score.
 
-Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) the classes, whole numbers
-from 0 to K - 1. Lists, tables and tensors are taken as arrays; anything else raises ValueError.
+In all functions, ``probs`` (M, K) has rows that sum to 1, and ``truth`` (M,) has the classes, which
+are whole numbers from 0 to K - 1. Lists, tables and tensors are accepted as arrays. Anything else
+raises ValueError.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _ROUNDING = 1e-3  # how far the sum of a row of float16 probabilities may be fro
 
 
 def _guesses(probs: ArrayLike, truth: ArrayLike) -> tuple[Float64Array, IntArray]:
-    """Probabilities and classes as arrays, checked."""
+    """Probabilities and classes as arrays, after checks."""
     rows, classes = np.asarray(probs, dtype=np.float64), np.asarray(truth)
     if rows.ndim != 2 or not rows.size or classes.shape != rows.shape[:1]:
         raise ValueError(
@@ -37,9 +38,11 @@ def _guesses(probs: ArrayLike, truth: ArrayLike) -> tuple[Float64Array, IntArray
 
 
 def lic(probs: ArrayLike, truth: ArrayLike) -> float:
-    """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; uniform guesses have 1 / K^2.
+    """LIC_M or LIC_D, in [0, 1]: the mean confidence of right guesses.
 
-    Source: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
+    Uniform guesses give 1 / K^2.
+
+    Sources: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
 
     Example:
         >>> lic(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0]))
@@ -49,7 +52,7 @@ def lic(probs: ArrayLike, truth: ArrayLike) -> float:
 
 
 def leakage(probs: ArrayLike, truth: ArrayLike) -> float:
-    """Accuracy of the attacker, in [0, 1]; uniform predictions have 1 / K.
+    """Accuracy of the attacker, in [0, 1]. Uniform predictions have 1 / K.
 
     Source: Wang et al. 2019.
 
@@ -73,7 +76,7 @@ def imagecaptioner2(probs: ArrayLike, truth: ArrayLike) -> float:
 
 
 def inverse_cross_entropy(probs: ArrayLike, truth: ArrayLike, bound: float = 0.01) -> float:
-    """1 / mean cross-entropy in nats, at most 1 / bound.
+    """1 divided by the mean cross-entropy in nats; at most 1 / bound.
 
     Source: DBAC, sections 5.2 to 5.4; the bound is ours.
 
@@ -85,7 +88,7 @@ def inverse_cross_entropy(probs: ArrayLike, truth: ArrayLike, bound: float = 0.0
 
 
 def expected_calibration_error(probs: ArrayLike, truth: ArrayLike, bins: int = 10) -> float:
-    """Mean gap between confidence and accuracy over equal-width bins of confidence, in [0, 1].
+    """The mean gap between confidence and accuracy over bins of equal width, in [0, 1].
 
     Args:
         probs: see the module.
@@ -109,11 +112,10 @@ def expected_calibration_error(probs: ArrayLike, truth: ArrayLike, bins: int = 1
 def accuracy_and_confidence_parts(
     model: tuple[Float64Array, Float64Array], human: tuple[Float64Array, Float64Array]
 ) -> tuple[Float64Array, Float64Array]:
-    """How much of LIC_M - LIC_D comes from accuracy, and how much from confidence.
+    """Split LIC_M - LIC_D into a part due to accuracy and a part due to confidence.
 
-    LIC is accuracy times the mean confidence of right guesses. The difference of the two products
-    is exactly the sum of two parts (ours): the change of each factor, times the mean of the other
-    factor.
+    LIC is accuracy times the mean confidence of right guesses. So the difference is exactly the sum
+    of two parts (ours). Each part is the change of one factor times the mean of the other factor.
 
     Args:
         model: accuracy and LIC_M, arrays of one shape.
@@ -137,7 +139,7 @@ def accuracy_and_confidence_parts(
 
 
 def difference(model: Float64Array, human: Float64Array) -> Float64Array:
-    """Model minus human, 0 without bias (LIC, Leakage).
+    """The model's score minus the human score, which is 0 without bias (LIC, Leakage).
 
     Example:
         >>> float(difference(np.float64(0.5), np.float64(0.4)).round(2))
@@ -147,7 +149,7 @@ def difference(model: Float64Array, human: Float64Array) -> Float64Array:
 
 
 def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
-    """Model divided by human, 1 without bias; NaN where the human score is 0.
+    """Model divided by human, which is 1 without bias, or NaN if the human score is 0.
 
     Example:
         >>> float(ratio(np.float64(0.5), np.float64(0.4)))
@@ -158,9 +160,9 @@ def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
 
 
 def normalised_difference(model: Float64Array, human: Float64Array) -> Float64Array:
-    """(model - human) / (model + human), 0 without bias, in [-1, 1] for scores above 0 (DBAC, DPA).
+    """(model - human) / (model + human), which is 0 without bias (DBAC, DPA).
 
-    NaN where both scores are 0.
+    For scores above 0 the value is in [-1, 1]. The value is NaN where both scores are 0.
 
     Example:
         >>> float(normalised_difference(np.float64(0.6), np.float64(0.4)).round(3))
@@ -172,7 +174,7 @@ def normalised_difference(model: Float64Array, human: Float64Array) -> Float64Ar
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation between the model's score and the human score.
+    """A way to compare the model's score with the human score.
 
     Attributes:
         of: the function of (model, human).

@@ -1,12 +1,11 @@
-"""Differences between two groups on comparable pictures: residual on residual.
+"""Measures differences between two groups on comparable pictures (residual on residual).
 
-With G the group (0 or 1), Y what captions say and X what the picture shows, the difference is
-
-    theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
-
-(Robinson 1988). A picture of a kind that only one group has counts little: its weight is
-proportional to ``g_i^2`` (overlap weights). Ridge regressions, fitted on the other folds, give the
-two expectations. The difference is right if one of the two expectations is right.
+Let G be the group (0 or 1), Y the value of captions and X the features of the picture. The
+difference is theta = sum_i g_i r_i / sum_i g_i^2, with g = G - E[G | X] and r = Y - E[Y | X]
+(Robinson 1988). If only one group has pictures of some kind, these pictures count little, since
+weights are proportional to ``g_i^2`` (overlap weights). The two expectations come from ridge
+regressions that are fitted on the other folds. The difference is right if one of the two
+expectations is right.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ PERMUTATIONS = 200
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """One fold, and products of features over the images of the other folds."""
+    """One fold, with the products of features over all images of the other folds."""
 
     tested: BoolArray  # (N,)
     features: sparse.csr_array  # (N_t, P) features of the fold
@@ -53,7 +52,7 @@ def _folds(features: sparse.csr_array, folds: IntArray) -> list[_Fold]:
 
 
 class CrossFittedRidge:
-    """Ridge regression on centred columns, fitted on the other folds; factorised once per fold."""
+    """Ridge regression on centred columns, fitted on the other folds; factorised once a fold."""
 
     def __init__(self, folds: Sequence[_Fold], penalty: float) -> None:
         self._folds = folds
@@ -68,7 +67,7 @@ class CrossFittedRidge:
         ]
 
     def predict(self, values: Float64Array) -> Float64Array:
-        """(N, R) the values expected from the pictures; for each image a fit on the other folds."""
+        """(N, R): the values that are expected from pictures, by a fit on the other folds."""
         expected = np.empty(values.shape)
         for fold, factor in zip(self._folds, self._factors, strict=True):
             training = values[~fold.tested]
@@ -83,7 +82,7 @@ class CrossFittedRidge:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """N images of two groups, compared by what the pictures show."""
+    """N images of two groups, compared by the features of their pictures."""
 
     groups: Float64Array  # (N,) 1 for the group whose excess is positive, 0 for the others
     ridge: CrossFittedRidge
@@ -98,9 +97,9 @@ class Comparison:
         folds: IntArray,
         keys: UIntArray,
     ) -> Comparison:
-        """Compare two groups of images on features of their pictures.
+        """Prepare the comparison of two groups of images by features of their pictures.
 
-        ``groups`` (N,) has 0 or 1 for each image, ``features`` is (N, P).
+        ``groups`` (N,) has 0 or 1 for each image, and ``features`` is (N, P).
         """
         # The first penalty after which groups are predicted less well
         parts = _folds(features, folds)
@@ -116,28 +115,28 @@ class Comparison:
 
     @cached_property
     def expected_group(self) -> Float64Array:
-        """(N,) the expectation of the group, given the picture."""
+        """(N,): the expectation of the group, given the picture."""
         return self.ridge.predict(self.groups[:, None])[:, 0]
 
     @cached_property
     def residual(self) -> Float64Array:
-        """(N,) the group minus its expectation."""
+        """(N,): the group minus the expected group."""
         return self.groups - self.expected_group
 
     @cached_property
     def weights(self) -> Float64Array:
-        """(N,) how much each image counts; the sum is 1."""
+        """(N,): how much each image counts. The sum of these weights is 1."""
         squared = self.residual**2
         return squared / squared.sum()
 
     @cached_property
     def influence(self) -> Float64Array:
-        """(N,) factors: residuals times these factors sum to the difference."""
+        """(N,): factors of the images. The sum of residuals times factors is the difference."""
         return self.residual / (self.residual**2).sum()
 
     @property
     def overlap(self) -> float:
-        """How alike the groups' pictures are; 1 if pictures do not predict the group."""
+        """How similar the groups' pictures are: 1 if pictures do not predict the group."""
         share = float(self.groups.mean())
         return float((self.residual**2).mean() / (share * (1 - share)))
 
@@ -148,10 +147,10 @@ class Comparison:
 
     @cached_property
     def permuted_influence(self) -> Float64Array:
-        """(N, B) :attr:`influence` if groups are permuted among images of similar expectation.
+        """(N, B): :attr:`influence` if groups are permuted among images of similar expectation.
 
-        No image keeps its own group; otherwise the mean over permutations would contain a twentieth
-        of the difference.
+        No image keeps its own group, because otherwise the mean over permutations would still
+        contain a twentieth of the difference.
         """
         drawn = random_words(
             "permute", 0, self.keys[:, None], np.arange(PERMUTATIONS, dtype=np.uint64)
@@ -167,28 +166,28 @@ class Comparison:
         return residuals / (residuals**2).sum(axis=0)
 
     def residuals(self, values: Float64Array) -> Float64Array:
-        """(N, R) values minus the values expected from the pictures."""
+        """(N, R): values minus the values that are expected from pictures."""
         return values - self.ridge.predict(values)
 
     def differences(self, values: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """(R,) differences of (N, R) values between the groups, and their standard errors."""
+        """(R,): differences of (N, R) values between the groups, and their standard errors."""
         shares = self.influence[:, None] * self.residuals(values)
         return shares.sum(axis=0), self.standard_errors(shares)
 
     def standard_errors(self, shares: Float64Array) -> Float64Array:
-        """(R,) standard errors of sums over images, from the images' (N, R) shares of the sums."""
+        """(R,): standard errors of sums over images, from what each image adds, (N, R)."""
         return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
     def centred_shares(self, shares: Float64Array) -> Float64Array:
-        """(N, R) how much each image moves the sums over images, by its shares of the sums."""
+        """(N, R): how much each image changes sums over images, from what the image adds."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 
     def by_fold(self, shares: Float64Array) -> Float64Array:
-        """(F, R) sums of the images' (N, R) shares over each fold."""
+        """(F, R): the sums over each fold of the images' (N, R) shares."""
         return np.stack([shares[self.folds == fold].sum(axis=0) for fold in np.unique(self.folds)])
 
     def permuted_by_fold(self, residuals: Float64Array) -> Float64Array:
-        """(B, F, R) differences between permuted groups, by fold."""
+        """(B, F, R): differences between permuted groups, by fold."""
         influence = self.permuted_influence
         parts = [
             influence[self.folds == fold].T @ residuals[self.folds == fold]

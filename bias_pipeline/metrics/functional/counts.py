@@ -1,4 +1,4 @@
-"""Counts of groups and tasks, by label and by prediction, for all counting metrics."""
+"""Counts of groups and tasks in labels and in predictions, for all counting metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bias_pipeline.array_types import Float64Array
 class Counts:
     """How often each of K groups occurs with each of T tasks; leading axes are free.
 
-    *Labelled* is the ground truth, *predicted* what the captioner's captions name.
+    *Labelled* means the ground truth, and *predicted* means what the captioner's captions name.
     """
 
     total: Float64Array  # (...) observations of the labels
@@ -34,10 +34,10 @@ class Counts:
         predicted_tasks: Float64Array,
         weights: Float64Array | None = None,
     ) -> Counts:
-        """Count N rows of (N, K) groups and (N, T) tasks, given as indicators.
+        """Count N rows. Groups (N, K) and tasks (N, T) are given as 0 and 1.
 
-        Groups are one-hot; a row of predicted groups is all zero where no single group is
-        predicted. ``weights`` (N,) is how many images each row counts for (default: one).
+        Groups are one-hot. If no single group is predicted, the row of predicted groups is all
+        zero. ``weights`` (N,) says for how many images each row counts (default: one).
 
         Example:
             >>> one = np.eye(2)
@@ -48,21 +48,27 @@ class Counts:
         a, t, a_hat, t_hat = (
             np.asarray(x, np.float64) for x in (groups, tasks, predicted_groups, predicted_tasks)
         )
-        weighted, weighted_hat = (a * each[:, None]).T, (a_hat * each[:, None]).T
+        # All counts of a table in one product, since the product takes as long as to read the table
+        sides = np.concatenate([each[:, None], a * each[:, None], a_hat * each[:, None]], axis=1)
+        (tasks, *pairs), (_, *predicted) = sides.T @ t, sides.T @ t_hat
+        ends = slice(0, a.shape[1]), slice(a.shape[1], None)
+        labels, group_given_task = (np.array(pairs)[rows] for rows in ends)
+        task_given_group, joint = (np.array(predicted)[rows] for rows in ends)
+        groups = each @ a
         return cls(
             total=each.sum(),
-            groups=each @ a,
-            tasks=each @ t,
-            labels=weighted @ t,
-            captioned=each @ a,
-            task_given_group=weighted @ t_hat,
-            group_given_task=weighted_hat @ t,
-            joint=weighted_hat @ t_hat,
+            groups=groups,
+            tasks=tasks,
+            labels=labels,
+            captioned=groups,
+            task_given_group=task_given_group,
+            group_given_task=group_given_task,
+            joint=joint,
         )
 
 
 def share(part: Float64Array, whole: Float64Array) -> Float64Array:
-    """``part / whole``, NaN where the whole is 0.
+    """The quotient ``part / whole``, which is NaN where the whole is 0.
 
     Example:
         >>> share(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
@@ -74,7 +80,9 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 
 
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
-    """Weighted mean over the last axis, leaving out NaN; NaN if no value with a weight is finite.
+    """The weighted mean over the last axis.
+
+    NaN values are left out; without other values the result is NaN.
 
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
@@ -86,7 +94,7 @@ def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
 
 
 def nanmean(values: Float64Array, axes: int) -> Float64Array:
-    """Mean over the last axes, leaving out NaN; NaN if all values are NaN.
+    """The mean over the last ``axes`` axes without NaN values; NaN if all values are NaN.
 
     Example:
         >>> nanmean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()

@@ -1,12 +1,12 @@
-"""Amplification that takes the direction of a bias from other images than its size.
+"""Measures amplification. The direction and the size of a bias come from different images.
 
-The published formulas take direction and size from the same labels. In that case noise in the
-labels decides the direction, and is subtracted as if it were a bias that captions lack. So the
-result lies the further below the truth, the fewer images there are. Here images are split into F
-folds, and each fold uses the directions of the other folds. This is ours; ``experiments/inference``
+The published formulas take direction and size from the same labels. Then noise in the labels can
+choose the direction, and this noise is later subtracted as if it were a bias that captions lack. So
+with fewer images the result lies further below the truth. Here images are split into F folds. Each
+fold uses the directions found on the other folds. This method is ours; ``experiments/inference``
 measures both ways.
 
-All functions take counts whose first axis is the fold; the other leading axes are free.
+In all functions, the first axis of counts is the fold. Other leading axes are free.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 
 
 def sum_folds(folds: Counts) -> Counts:
-    """The counts of all folds together."""
     return Counts(**{field.name: getattr(folds, field.name).sum(axis=0) for field in fields(folds)})
 
 
 def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """For each fold, the fold and the sum of the other folds."""
     together = sum_folds(folds)
     for k in range(len(folds.total)):
         values = {field.name: getattr(folds, field.name)[k] for field in fields(folds)}
@@ -41,7 +39,9 @@ def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
 
 
 def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
-    """(..., K, T) what each pair adds to BA-> T→A; NaN where a probability is undefined.
+    """(..., K, T): the value that each pair adds to BA-> T→A.
+
+    The value is NaN where a probability is undefined.
 
     Example:
         One image of each group in each fold; both folds and the captions agree.
@@ -63,7 +63,10 @@ def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images
 
 
 def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64Array:
-    """(..., T) what each task adds to BA_MALS; NaN where labels or predictions lack the task."""
+    """(..., T): the value that each task adds to BA_MALS.
+
+    The value is NaN where labels or predictions lack the task.
+    """
     together = sum_folds(folds)
     predicted = predicted_pairs(together, predictions).sum(axis=-2, keepdims=True)
     labelled = together.labels.sum(axis=-2, keepdims=True)
@@ -76,5 +79,5 @@ def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64
 
 
 def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
-    """BA_MALS, the mean of what each of (..., T) tasks adds."""
+    """BA_MALS, the mean of the values that (..., T) tasks add."""
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)

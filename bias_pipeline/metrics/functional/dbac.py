@@ -1,8 +1,8 @@
-"""DBAC: directional bias amplification in captions, as functions of qualities and priors.
+"""Computes DBAC, directional bias amplification in captions, from qualities and priors.
 
 The paper does not say how to aggregate pairs of groups and tasks, so every choice is a named
-parameter. (Its authors' code weights exact sets of objects, see
-:mod:`bias_pipeline.metrics.attack.dbac_object_sets`.) Arrays are (..., G, O): the *given* variable
+parameter. (The authors' code weights exact sets of objects; see
+:mod:`bias_pipeline.metrics.attack.dbac_object_sets`.) Arrays are (..., G, O). The *given* variable
 (the attribute for A→T, the task for T→A) has G values, and the *other* variable has O values.
 Leading axes are free (seeds, bootstrap samples).
 """
@@ -28,10 +28,10 @@ OBJECT_SET, IMAGES = "object_set", "images"  # prior and aggregate of the author
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Qualities, prior and counts of one side's captions.
+    """The qualities, the prior and the counts of one side's captions.
 
     Attributes:
-        quality: (..., G, O) the attackers' quality on captions of a pair, above 0, NaN without
+        quality: (..., G, O): the attackers' quality on captions of a pair, above 0; NaN without
             captions.
         overall: (...) the attackers' quality on all captions.
         other: (..., O) P(other): share of captions that name each value of the other variable.
@@ -45,11 +45,10 @@ class Side:
 
 
 def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Float64Array:
-    """Bias of one side, Q P(other) / P(given) (eq. 5 and 6).
+    """The bias of one side, Q P(other) / P(given) (eq. 5 and 6).
 
-    With an ideal attacker that sees only the other variable, Q = P(given | other) and omega =
-    P(other | given), by Bayes. The omega of a value that is never named is 0, since any quality
-    would be multiplied by 0.
+    For an ideal attacker that sees only the other variable, Q = P(given | other), and so omega =
+    P(other | given) by Bayes. If a value is never named, its omega is 0, since P(other) is 0.
 
     Args:
         quality: (..., G, O).
@@ -68,7 +67,7 @@ def omega(quality: Float64Array, other: Float64Array, given: Float64Array) -> Fl
 def dbac(model: Float64Array, human: Float64Array, epsilon: float = EPSILON) -> Float64Array:
     """(omega_M - omega_H) / (omega_M + omega_H + epsilon), in (-1, 1) (eq. 7 and 8).
 
-    NaN where both omegas are 0, as there is nothing to compare.
+    Where both omegas are 0, there is nothing to compare, and the value is NaN.
 
     Example:
         >>> dbac(np.array([0.32, 0.0]), np.array([0.35, 0.0])).round(4).tolist()
@@ -82,7 +81,7 @@ def dbac(model: Float64Array, human: Float64Array, epsilon: float = EPSILON) -> 
 def pair_scores(
     model: Side, human: Side, given: Float64Array, prior: str, epsilon: float = EPSILON
 ) -> Float64Array:
-    """(..., G, O) DBAC of every pair; see :func:`dbac_score` for the arguments."""
+    """(..., G, O): the DBAC of every pair. For the arguments see :func:`dbac_score`."""
     one, two = _omegas(model, human, given, prior)
     return dbac(one, two, epsilon)
 
@@ -138,7 +137,7 @@ def dbac_score(
 
 
 def _sides_with_priors(model: Side, human: Side, prior: str) -> list[tuple[Side, Float64Array]]:
-    """Each side with the P(other) that the prior gives it."""
+    """Both sides, where P(other) comes from the chosen prior."""
     priors: Mapping[str, tuple[Float64Array, Float64Array]] = {
         "counts": (model.other, human.other),
         "shared": (human.other, human.other),
@@ -163,7 +162,7 @@ def _marginal(side: Side, shown: Float64Array, given: Float64Array, prior: str) 
 
 
 def _mean(values: Float64Array, weights: Float64Array) -> Float64Array:
-    """Weighted mean over the last two axes, NaN values left out."""
+    """The weighted mean over the last two axes without NaN values."""
     known = np.isfinite(values)
     used = np.where(known, weights, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,9 +1,10 @@
-"""Computes differences beyond annotators from descriptions, with errors, score and verdict.
+"""Computes differences beyond annotators, the errors of the differences, the score and the verdict.
 
-Concepts are summed to classes. The score is half the sum of the absolute amounts of all concepts.
-Signs are taken from the other folds, so that noise adds almost nothing on average; the rest of what
-noise adds is measured on permuted groups and subtracted. A concept counts only if the captioner's
-own difference has the same sign: describing groups more alike than annotators do is no bias.
+The differences of concepts are summed to differences of classes. The score is half the sum of the
+absolute differences of all concepts. Signs are taken from the other folds, so that noise adds
+almost nothing on average. What noise still adds is measured on permuted groups and subtracted. A
+concept counts only if the captioner's own difference has the same sign, because describing groups
+more alike than annotators do is no bias.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _POWER = 0.84  # so many errors beyond the critical value, 80 % of differences a
 
 @dataclass(frozen=True, eq=False)
 class Amounts:
-    """Differences of M concepts or classes, with standard errors."""
+    """The differences of M concepts or classes, with standard errors."""
 
     values: Float64Array  # (M,)
     errors: Float64Array  # (M,)
 
     @property
     def z(self) -> Float64Array:
-        """(M,) the values divided by their errors."""
+        """(M,): the values divided by their standard errors."""
         return self.values / np.maximum(self.errors, 1e-9)
 
 
@@ -50,17 +51,17 @@ class Differences:
     """How differently captions describe two groups.
 
     Attributes:
-        rates: (Q,) the captioner's rates on comparable pictures.
+        rates: (Q,) how often the captioner uses each concept on comparable pictures.
         mentions: (Q,) how many captions have each concept.
-        references: (Q,) what the annotators' difference rests on.
-        shown: the captioner's differences, second group minus first, of Q concepts.
+        references: (Q,) the data from which the annotators' difference was computed.
+        shown: the captioner's differences in Q concepts, as the second group minus the first.
         excess: the differences beyond annotators.
         class_shown: the captioner's own differences in L classes.
         class_excess: the differences of classes beyond annotators.
-        membership: (Q, L) 1 where a concept counts in a class.
-        score: half the sum of absolute amounts.
+        membership: (Q, L) 1 where a concept belongs to a class.
+        score: half the sum of the absolute differences.
         score_error: its standard error.
-        score_influence: (N,) how much each image moves the score if the signs of the amounts are
+        score_influence: (N,) how much each image moves the score if the signs of differences stay
             fixed.
         null: what noise would add to the score, already subtracted.
     """
@@ -80,32 +81,32 @@ class Differences:
 
     @property
     def score_interval(self) -> tuple[float, float]:
-        """The 95 % interval; its upper end is never below 0, since amounts never are."""
+        """The 95 % interval, whose upper end is never below 0 as the true score is not negative."""
         half = _Z * SCORE_ERRORS * self.score_error
         return self.score - half, max(self.score, 0.0) + half
 
     @property
     def listed_concepts(self) -> IntArray:
-        """Concepts that captions have often enough to be listed."""
+        """The concepts that are frequent enough in captions to be listed."""
         return np.flatnonzero(self.mentions >= FEWEST_MENTIONS)
 
     @property
     def tested_concepts(self) -> IntArray:
-        """Concepts that can be the reason for a Yes."""
+        """The concepts that can be the reason for the answer Yes."""
         counted = np.array([_counts(reference) for reference in self.references], bool)
         return np.flatnonzero((self.mentions >= FEWEST_MENTIONS) & counted)
 
     @property
     def tested_classes(self) -> IntArray:
-        """Classes that can be the reason for a Yes, because they have two tested concepts."""
+        """The classes with two tested concepts, which can be the reason for the answer Yes."""
         return np.flatnonzero((self.membership[self.tested_concepts] > 0).sum(axis=0) > 1)
 
     def p_values(self) -> tuple[Float64Array, Float64Array]:
-        """P of each tested concept and of each tested class, corrected for their number.
+        """The p value of each tested concept and class, corrected for the number of tests.
 
         The captioner's difference and the difference beyond annotators are each divided by their
-        error, and the smaller quotient decides. The two differences must have the same sign and be
-        at least a point.
+        standard error. The p value is computed from the smaller quotient. Both differences must
+        have the same sign and be at least one percentage point.
         """
         concepts, classes = self.agreeing()
         number = len(concepts) + len(classes)
@@ -116,16 +117,17 @@ class Differences:
         return corrected[0], corrected[1]
 
     def agreeing(self) -> tuple[Float64Array, Float64Array]:
-        """The deciding amount of each tested concept and of each tested class, in errors."""
+        """For each tested concept and class, the smaller difference in standard errors."""
         return (
             _agreeing(self.shown, self.excess, self.tested_concepts),
             _agreeing(self.class_shown, self.class_excess, self.tested_classes),
         )
 
     def spread_p(self) -> float:
-        """P of the score, two-sided: tests for a bias that is spread over many concepts.
+        """The two-sided p value of the score, which tests for a bias spread over many concepts.
 
-        P is 1 if the score is below a point, or if no concept or class can be named.
+        The value is 1 if the score is below one percentage point, or if no concept or class can be
+        named.
         """
         if self.score < LEAST or not (
             len(self.named_beside_score()) or len(self.classes_beside_score())
@@ -134,20 +136,20 @@ class Differences:
         return float(2 * special.ndtr(-self.score / (SCORE_ERRORS * self.score_error)))
 
     def named_beside_score(self) -> IntArray:
-        """The concepts to name if the score is above 0 (Benjamini and Hochberg)."""
+        """The concepts that an answer names if the score is above 0 (Benjamini and Hochberg)."""
         tested = self.tested_concepts
         beyond = _benjamini_hochberg(2 * special.ndtr(-abs(self.excess.z[tested])))
         return tested[beyond & (_agreeing(self.shown, self.excess, tested, least=0.0) > _Z)]
 
     def classes_beside_score(self) -> IntArray:
-        """The classes to name if the score is above 0 (Bonferroni)."""
+        """The classes that an answer names if the score is above 0 (Bonferroni)."""
         tested = self.tested_classes
         p = 2 * special.ndtr(-abs(self.class_excess.z[tested])) * len(tested)
         agree = _agreeing(self.class_shown, self.class_excess, tested, least=0.0) > _Z
         return tested[(p < ALPHA) & agree]
 
     def closer_together(self) -> IntArray:
-        """Concepts that differ less between groups in model captions than in human captions."""
+        """The concepts that differ less between groups in model captions than in human captions."""
         tested = self.tested_concepts
         beyond = abs(self.excess.z[tested]) > 3
         small = abs(self.shown.z[tested]) < _Z
@@ -155,7 +157,7 @@ class Differences:
         return tested[beyond & (small | other)]
 
     def smallest(self) -> Float64Array:
-        """(M,) how large a tested concept's difference must be to be noticed in 4 of 5 samples."""
+        """(M,): the smallest difference of each tested concept that 4 of 5 samples would show."""
         tested, number = self.tested_concepts, len(self.tested_concepts) + len(self.tested_classes)
         errors = np.maximum(self.shown.errors, self.excess.errors)[tested]
         critical = -special.ndtri(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
@@ -163,21 +165,24 @@ class Differences:
 
 
 def _counts(reference: Reference) -> bool:
-    """Whether a concept with this annotators' difference enters classes, score and verdict."""
+    """Whether a concept, given its annotators' difference, counts in classes, score and verdict."""
     return reference not in (Reference.UNKNOWN, Reference.ALONE)
 
 
 def _agreeing(
     shown: Amounts, excess: Amounts, which: IntArray, least: float = LEAST
 ) -> Float64Array:
-    """(M,) the smaller of two amounts in errors; 0 if signs differ or an amount is too small."""
+    """(M,): the smaller of two differences, in standard errors.
+
+    The result is 0 if the signs differ or a difference is too small.
+    """
     one, two = shown.values[which], excess.values[which]
     alike = (one * two > 0) & (np.minimum(abs(one), abs(two)) >= least)
     return np.where(alike, np.minimum(abs(shown.z[which]), abs(excess.z[which])), 0.0)
 
 
 def _benjamini_hochberg(p_values: Float64Array) -> BoolArray:
-    """(M,) the hypotheses that Benjamini and Hochberg's rule rejects.
+    """(M,) flags: true for hypotheses that the rule of Benjamini and Hochberg rejects.
 
     Example:
         >>> _benjamini_hochberg(np.array([0.04, 0.001, 0.9])).tolist()
@@ -199,8 +204,8 @@ def described_differences(
 ) -> Differences:
     """How differently captions describe two groups.
 
-    ``says`` is (N, Q), the share of an image's captions that say a concept; ``classes`` (Q,) the
-    class of each concept.
+    ``says`` (N, Q) is the share of an image's captions that mention each concept. ``classes`` (Q,)
+    are the classes of the concepts.
     """
     residuals = comparison.residuals(says)
     rates = comparison.weights @ says
@@ -230,7 +235,7 @@ def described_differences(
 
 
 class _Parts:
-    """Sums over the images of one comparison, by fold and under permuted groups."""
+    """Sums over the images of one comparison, by fold and for permuted groups."""
 
     def __init__(
         self,
@@ -264,13 +269,13 @@ class _Parts:
     def _amounts_beyond(
         self, shares: Float64Array, null: Float64Array, variance: Float64Array
     ) -> Amounts:
-        """Sums minus their mean under permuted groups; errors include the ratios' variance."""
+        """Sums minus the mean sums of permuted groups; errors include the variance of ratios."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
 
 
 class _Score:
-    """Half the sum of absolute amounts, with signs from the other folds."""
+    """Half the sum of differences, each times its sign on the other folds."""
 
     def __init__(self, parts: _Parts, counted: BoolArray) -> None:
         self.parts, self.counted = parts, counted
@@ -284,7 +289,7 @@ class _Score:
         self.error = float(np.sqrt(error**2 + of_ratios))
 
     def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
-        """(B, F, Q) signs from the other folds, and whether the shown amount is the smaller."""
+        """(B, F, Q): signs on the other folds, and whether ``shown`` is the smaller difference."""
         parts, folds = self.parts, excess.shape[1]
         left = (folds - 1) / folds
         beyond = excess.sum(axis=1, keepdims=True) - excess - left * parts.null_mean
@@ -299,13 +304,13 @@ class _Score:
         return np.sign(sign) * counts, abs(difference) < abs(beyond)
 
     def _sums(self, excess: Float64Array, shown: Float64Array) -> Float64Array:
-        """(B,) scores from sums by fold, (B, F, Q)."""
+        """(B,): the scores, computed from (B, F, Q) sums by fold."""
         signs, smaller = self._others(excess, shown)
         beyond = excess - self.parts.null_mean / excess.shape[1]
         return 0.5 * (np.where(smaller, shown, beyond) * signs).sum(axis=(1, 2))
 
     def _influence(self) -> Float64Array:
-        """(N,) how much each image moves the score if signs stay."""
+        """(N,): how much each image changes the score if signs are fixed."""
         parts, comparison = self.parts, self.parts.comparison
         signs, smaller = self._others(parts.folds_excess, parts.folds_shown)
         share = np.zeros(len(comparison.groups))

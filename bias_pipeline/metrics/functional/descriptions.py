@@ -1,20 +1,20 @@
-"""How differently captions describe two groups, beyond what annotators would show.
+"""Computes how differently captions describe two groups, beyond annotators' differences.
 
-A captioner's difference theta in a concept is taken on comparable pictures
+The captioner's difference theta in a concept is measured on comparable pictures
 (:mod:`~bias_pipeline.metrics.functional.comparable`). Annotators' captions differ between the
-groups too, and more so the more often they have the concept. So their difference ``h`` **at the
+groups too, and more so for frequent concepts. So the annotators' difference ``h`` **at the
 captioner's rate** is subtracted. Let p be the captioner's rate, and q_s the joint rate of s
 annotators, drawn at random from an image's K annotators.
 
-* p <= q_1: h = t_1 p / q_1, where t_s is the difference that s annotators show;
-* q_s <= p <= q_{s+1}: h lies between t_s and t_{s+1} as p does between the rates;
-* p > q_K: by the log ratio b of the groups' hazards in a large set of annotators' captions, image
-  by image: l solves e (1 - exp(-l e^b)) + (1 - e) (1 - exp(-l)) = m, with m the expected rate and e
-  the expected group, and h = exp(-l) - exp(-l e^b). A concept that annotators hardly ever say has h
-  = 0. Without a ratio, h follows annotators' joint hazards up to 2 K annotators; beyond that, h is
-  unknown.
+* If p <= q_1, then h = t_1 p / q_1, where t_s is the difference that s annotators show.
+* If q_s <= p <= q_{s+1}, then h is interpolated linearly between t_s and t_{s+1}.
+* If p > q_K, then h = exp(-l) - exp(-l e^b) for each image. The log ratio b of the groups' hazards
+  comes from a large set of human captions, and l solves e (1 - exp(-l e^b)) + (1 - e) (1 - exp(-l))
+  = m, where m is the expected rate and e the expected group. If annotators hardly ever use a
+  concept, h = 0. If no ratio is known, h is extrapolated by the annotators' joint hazards, up to 2
+  K annotators. Beyond that, h is unknown.
 
-All differences are shares of captions, second group minus first.
+All differences are a share of the second group's captions minus a share of the first group's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GROUPS = (0.02, 0.98)  # the same for the expected group of an image
 
 
 class Reference(Enum):
-    """The data on which the annotators' difference at the captioner's rate rests."""
+    """The data from which the annotators' difference at the captioner's rate is computed."""
 
     ANNOTATORS = "as many of these annotators"
     RATIO = "annotators of a large set"
@@ -49,7 +49,7 @@ class Reference(Enum):
 
 @dataclass(frozen=True)
 class HazardRatio:
-    """How much more often annotators say a concept of the second group, as log hazard ratio."""
+    """How much more often annotators mention a concept for the second group (log hazard ratio)."""
 
     log_ratio: float
     error: float
@@ -57,7 +57,7 @@ class HazardRatio:
     def difference(
         self, rates: Float64Array, expected: Float64Array
     ) -> tuple[Float64Array, Float64Array]:
-        """(N,) differences between the groups at (N,) rates, and their changes per standard error.
+        """(N,): the groups' differences at (N,) rates, and their change per standard error.
 
         Example:
             >>> ratio = HazardRatio(0.0, 0.1)
@@ -71,7 +71,7 @@ class HazardRatio:
 
 
 def _difference(rates: Float64Array, share: Float64Array, log_ratio: float) -> Float64Array:
-    """(N,) differences between two groups that together have the rates ``rates``."""
+    """(N,): the differences between two groups that have the rates ``rates`` together."""
     low, high = np.full(len(rates), 1e-7), np.full(len(rates), 50.0)
     ratio = math.exp(log_ratio)
     for _ in range(40):
@@ -84,13 +84,13 @@ def _difference(rates: Float64Array, share: Float64Array, log_ratio: float) -> F
 
 @dataclass(frozen=True, eq=False)
 class Annotators:
-    """What annotators of N images say in Q concepts, with what a large set of captions shows.
+    """The concepts that annotators of N images mention, and data from a large set of captions.
 
     Attributes:
         counts: (N, Q) how many of an image's annotators say each concept.
         numbers: (N,) how many annotators each image has.
-        ratios: for numbers of concepts, the ratio in the large set.
-        rare: (Q,) whether the large set hardly ever has the concept.
+        ratios: the ratio in the large set, by the index of the concept.
+        rare: (Q,) whether the concept hardly ever occurs in the large set.
     """
 
     counts: Float64Array
@@ -100,13 +100,13 @@ class Annotators:
 
     @property
     def n_joined(self) -> int:
-        """K: nine of ten images have at least this many annotators."""
+        """The largest K for which nine of ten images have at least K annotators."""
         return int(np.sort(self.numbers)[len(self.numbers) // 10])
 
     def share_of(self, speakers: int) -> Float64Array:
-        """(N, Q) chance that at least one of ``speakers`` annotators of the image says the concept.
+        """(N, Q): the chance that at least one of ``speakers`` annotators mentions the concept.
 
-        Annotators are drawn without replacement; if an image has fewer annotators, all are taken.
+        Annotators are drawn without replacement. If an image has fewer annotators, all are taken.
 
         Example:
             >>> one = Annotators(np.array([[1.0], [2.0]]), np.array([2, 4]))
@@ -123,7 +123,7 @@ class Annotators:
 
 @dataclass(frozen=True, eq=False)
 class AtRate:
-    """Annotators' difference at the captioner's rate, by image and concept."""
+    """The annotators' difference at the captioner's rate, for each image and concept."""
 
     residuals: Float64Array  # (N, Q) residuals that are subtracted from the captioner's residuals
     fixed: Float64Array  # (N, Q) further shares that are subtracted
@@ -137,10 +137,10 @@ def annotators_at_rate(
     rates: Float64Array,
     expected: Float64Array,
 ) -> AtRate:
-    """What annotators would show if they described as often as the captioner.
+    """The differences that annotators would show if they used concepts at the captioner's rates.
 
-    ``rates`` are the captioner's (Q,) rates; ``expected`` are the (N, Q) rates expected from the
-    pictures.
+    ``rates`` (Q,) are the captioner's rates. ``expected`` (N, Q) are the rates that are expected
+    from the pictures.
     """
     n_images, n_concepts = expected.shape
     zeros = np.zeros((n_images, n_concepts))
@@ -182,7 +182,7 @@ def annotators_at_rate(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How many annotators together have the captioner's rate, for each concept."""
+    """For each concept, how many annotators together reach the captioner's rate."""
 
     weights: Float64Array  # (K, Q) weights of one, two, ... annotators joined
     speakers: Float64Array  # (Q,) multiple of the annotators if hazards are extended, else 0
@@ -190,9 +190,9 @@ class _Plan:
 
 
 def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> _Plan:
-    """For each concept, the annotators whose joint rate is the captioner's (Q,) rate.
+    """For each concept, how many annotators have the captioner's (Q,) rate as their joint rate.
 
-    ``levels`` are (K, Q) rates of one, two, ... annotators joined.
+    ``levels`` (K, Q) are the joint rates of one, two, ... annotators.
     """
     n_concepts = levels.shape[1]
     weights, speakers = np.zeros(levels.shape), np.zeros(n_concepts)
@@ -216,14 +216,14 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """How many times as many annotators have ``rate``, if the annotators have ``level``."""
+    """The factor by which annotators must increase so that the rate ``level`` becomes ``rate``."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
 
 
 def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> None:
-    """Set the (K,) weights with which ``levels`` average to ``rate``, at most the last level."""
+    """Set (K,) ``weights`` under which the mean of ``levels`` is ``rate`` (at most the last)."""
     if rate <= 0:
         return
     if rate <= levels[0]:
@@ -236,7 +236,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extend_hazards(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset by which a difference becomes the difference of ``times`` the annotators."""
+    """The slope and offset that give the difference for ``times`` as many annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 
@@ -250,10 +250,10 @@ def _extend_hazards(level: float, difference: float, times: float) -> tuple[floa
 
 
 def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[HazardRatio, ...]:
-    """(Q,) how much more often annotators say each concept of the second group.
+    """(Q,): how much more often annotators mention each concept for the second group.
 
-    All annotators of an image are joined and count as one. Both groups are weighted to the same mix
-    of pictures: the second group by 1 - e and the first by e, where e is the expected group.
+    All annotators of an image count as one. Weights give both groups the same mix of pictures: 1 -
+    e for the second group and e for the first, where e is the expected group.
     """
     expected = np.clip(comparison.expected_group, *_GROUPS)
     second = comparison.groups * (1 - expected)

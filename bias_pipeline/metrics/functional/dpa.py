@@ -1,6 +1,6 @@
-"""DPA: directional predictability amplification, in closed form and by label vectors.
+"""Computes directional predictability amplification (DPA), in closed form and by label vectors.
 
-Tables are (..., G, O): how often each of G values of the given variable occurs with each of O
+Tables (..., G, O) say how often each of G values of the given variable occurs with each of O
 classes of the other variable. Leading axes are free.
 """
 
@@ -17,10 +17,10 @@ from bias_pipeline.metrics.functional.attack import normalised_difference
 
 
 def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
-    """Labels with random errors, as accurate as the predictions.
+    """Add random errors to labels until labels are as accurate as the predictions.
 
-    As many labels are changed as predictions are wrong; each changed label becomes one of the other
-    classes.
+    The number of changed labels is the number of wrong predictions. Each changed label becomes one
+    of the other classes.
 
     Args:
         labels: (N,) true classes.
@@ -47,11 +47,12 @@ def flip_labels(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIn
 def exchange_labels(
     labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray
 ) -> IntArray:
-    """Labels after exchanges between random images, until labels are wrong as often as predictions.
+    """Exchange labels between random images until as many labels are wrong as predictions.
 
     Unlike :func:`flip_labels` this does not change how frequent each class is (ours). The number of
-    wrong labels may differ by one; with two classes and an odd number of wrong predictions it
-    always does. The number of wrong labels cannot exceed what an exchange of all labels reaches.
+    wrong labels may differ by one from the number of wrong predictions. For two classes these
+    numbers always differ by one if the number of wrong predictions is odd. There cannot be more
+    wrong labels than after an exchange of all labels.
 
     Args:
         labels: see :func:`flip_labels`.
@@ -94,7 +95,7 @@ EQUALISE: Mapping[Equalise, Callable[[IntArray, IntArray, int, UIntArray], IntAr
 
 
 def ideal_accuracy(table: Float64Array) -> Float64Array:
-    """The accuracy of always predicting the most frequent class of the given value.
+    """The accuracy if the most frequent class of the given value is always predicted.
 
     ``sum over given values of max over classes of P(given, class)``.
 
@@ -112,7 +113,7 @@ def ideal_accuracy(table: Float64Array) -> Float64Array:
 
 
 def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
-    """The mean table of labels that :func:`flip_labels` returns.
+    """The expected table of the labels that :func:`flip_labels` returns.
 
     Args:
         table: (..., G, O) counts of the true labels.
@@ -126,7 +127,7 @@ def expected_equalised(table: Float64Array, accuracy: float) -> Float64Array:
 
 
 def ideal_dpa(labels: Float64Array, predicted: Float64Array, accuracy: float) -> Float64Array:
-    """DPA of an ideal attacker scored by accuracy: the large-sample limit.
+    """The DPA of an ideal attacker on very many images, where the attacker is scored by accuracy.
 
     Args:
         labels: (..., G, O) counts of given value and true class.

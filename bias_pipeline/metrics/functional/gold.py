@@ -1,9 +1,9 @@
-"""Counts by true label, from machine labels of all images and gold labels of some.
+"""Estimates counts by true label from machine labels of all images and gold labels of some.
 
-Images fall into cells by what their caption says and by the machine's label. Gold images
-estimate the true labels of their cell, so counts of captions by true label do not need the
-true label of every image. A score of attackers' guesses is corrected by PPI++ instead, where labels
-of the machine count as much as they are worth (:func:`machine_weight`).
+Images with the same machine label and the same group in the caption form a cell. The gold images of
+a cell show how true labels are distributed in the cell, so not every image needs a true label.
+Scores of attackers' guesses are corrected by PPI++ instead, which weights machine labels by their
+usefulness (:func:`machine_weight`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_GROUP_LABELS, NO_GROUP_OUTCOMES = 2, 3
 
 
 def label_priors(n_groups: int) -> Float64Array:
-    """(K + 3, K + 2, K + 2) the prior of each true label, by caption and machine label.
+    """(K + 3, K + 2, K + 2): the prior of each true label, by caption and machine label.
 
     Example:
         >>> label_priors(2)[0, 0].tolist(), label_priors(2)[0, 1].tolist()
@@ -38,7 +38,7 @@ def label_priors(n_groups: int) -> Float64Array:
 
 
 def true_label_counts(cells: Float64Array, gold: Float64Array) -> Float64Array:
-    """(..., C, T) images of (..., C) cells by true label, estimated from gold labels.
+    """(..., C, T): estimated numbers of images by true label in (..., C) cells.
 
     ``gold`` has (..., C, T) gold images, plus the prior.
 
@@ -54,11 +54,11 @@ def true_label_counts(cells: Float64Array, gold: Float64Array) -> Float64Array:
 def machine_weight(
     true: Float64Array, machine: Float64Array, spread: float, n_gold: int, n_rest: int
 ) -> float:
-    """Lambda of PPI++, in [0, 1]: the weight of machine labels with the smallest variance.
+    """The lambda of PPI++, in [0, 1]: the weight of machine labels that minimises the variance.
 
-    Lambda is 0 if machine labels say nothing of true labels, or if every image has a gold label.
-    ``true`` and ``machine`` (n,) are what each gold image adds to the number by its true label and
-    by its machine label; ``spread`` is the variance of what images add by machine labels.
+    Lambda is 0 if machine labels say nothing about true labels, or if every image has a gold label.
+    ``true`` and ``machine`` (n,) are what each gold image adds to the number under its true label
+    and under its machine label. ``spread`` is the variance of what images add under machine labels.
 
     Source: Angelopoulos et al. 2023 (PPI++).
 

@@ -1,10 +1,11 @@
-"""Groups that captions name: compared with labelled groups, and together with objects.
+"""Computes numbers on the groups that captions name, compared with labels or with objects.
 
-``outcomes`` is (..., K, K + 1): images labelled with group a whose caption names group b alone; the
-last column counts captions that name no group or several. For images whose group annotators could
-not see, ``outcomes`` is (..., K + 2): images whose caption names each of K groups alone, no group,
-and several groups; an image with many captions counts with a share in each column. ``pairs`` is
-(..., K, T): how often group a and object t are named together.
+``outcomes`` is (..., K, K + 1) and counts the images labelled with group a whose caption names
+group b alone. The last column counts captions that name no group or several groups. For images
+whose group annotators could not see, ``outcomes`` is (..., K + 2). Then the columns count images
+whose caption names each of K groups alone, no group, and several groups. An image with several
+captions adds a share to each column. ``pairs`` (..., K, T) says how often captions name group a and
+object t together.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bias_pipeline.metrics.functional.counts import nanmean, share
 
 
 def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> Float64Array:
-    """(K, K + 1) counts, see the module.
+    """(K, K + 1): the counts of outcomes, which the module describes.
 
     Args:
         labels: (N,) labelled groups.
@@ -37,7 +38,7 @@ def outcomes(labels: IntArray, named: IntArray, n_groups: int) -> Float64Array:
 
 
 def rates(outcomes: Float64Array) -> Float64Array:
-    """(..., K, 3) per group: correct, incorrect and other, which sum to 1.
+    """(..., K, 3): for each group, the shares of correct, incorrect and other; they sum to 1.
 
     Source: Hendricks et al. 2018, section 4.
 
@@ -50,7 +51,7 @@ def rates(outcomes: Float64Array) -> Float64Array:
 
 
 def by_outcome(outcomes: Float64Array) -> Float64Array:
-    """(..., K, 3) counts per group: correct, incorrect and other.
+    """(..., K, 3): for each group, the counts of correct, incorrect and other.
 
     Example:
         >>> by_outcome(np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 0.0]])).tolist()
@@ -62,7 +63,7 @@ def by_outcome(outcomes: Float64Array) -> Float64Array:
 
 
 def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
-    """(...) share of images whose caption names another group than the labelled one.
+    """(...): the share of images whose caption names a group other than the labelled one.
 
     Args:
         outcomes: see the module.
@@ -81,7 +82,7 @@ def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
 
 
 def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Array, Float64Array]:
-    """(..., K) images of each group whose caption names another group, and all images that count.
+    """(..., K): images of each group whose caption names another group, and all counted images.
 
     Args:
         outcomes: see the module.
@@ -97,7 +98,7 @@ def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Arr
 
 
 def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
-    """(...) the count of one group divided by the count of the other; NaN if the divisor is 0.
+    """(...): one group's count divided by the other group's count, or NaN if the divisor is 0.
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
@@ -113,7 +114,7 @@ def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
 
 
 def divergence(distributions: Float64Array) -> Float64Array:
-    """Jensen-Shannon divergence of K distributions in bits, in [0, log2 K]; 0 log 0 is 0.
+    """The Jensen-Shannon divergence of K distributions, in bits, from 0 to log2 K.
 
     Args:
         distributions: (..., K, C), the last axis sums to 1.
@@ -134,7 +135,7 @@ def _entropy(p: Float64Array) -> Float64Array:
 
 
 def named_shares(outcomes: Float64Array) -> Float64Array:
-    """(..., K) share of images whose caption names each group alone; NaN without images.
+    """(..., K): the share of images whose caption names each group alone; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -148,7 +149,7 @@ def named_shares(outcomes: Float64Array) -> Float64Array:
 
 
 def one_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names exactly one group, in [0, 1]; NaN without images.
+    """(...): the share of images whose caption names exactly one group; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -162,7 +163,7 @@ def one_named(outcomes: Float64Array) -> Float64Array:
 
 
 def several_named(outcomes: Float64Array) -> Float64Array:
-    """(...) share of images whose caption names several groups, in [0, 1]; NaN without images.
+    """(...): the share of images whose caption names several groups; NaN without images.
 
     Args:
         outcomes: see the module.
@@ -178,11 +179,11 @@ def several_named(outcomes: Float64Array) -> Float64Array:
 def joined_names_one(
     silent: IntArray, alone: IntArray, captions: IntArray, drawn: IntArray
 ) -> Float64Array:
-    """(N,) chance that some captions of an image, read as one, name exactly one group.
+    """(N,): the chance that randomly drawn captions of an image together name exactly one group.
 
-    If c of an image's C captions name no group and a_g name group g alone, m captions that are
-    drawn without replacement name g alone with the chance
-    [binom(c + a_g, m) - binom(c, m)] / binom(C, m). The chances of all groups are added.
+    Of the C captions of an image, let c name no group and a_g name group g alone. If m captions are
+    drawn without replacement, the chance that they name g alone is [binom(c + a_g, m) - binom(c,
+    m)] / binom(C, m). The chances of all groups are added.
 
     Args:
         silent: (N,) c.
@@ -191,7 +192,7 @@ def joined_names_one(
         drawn: (N,) m, at most C.
 
     Returns:
-        In [0, 1]; NaN where an image has no caption.
+        In [0, 1], or NaN where an image has no caption.
 
     Example:
         >>> one = np.array([1])
@@ -214,7 +215,7 @@ PRIORS: Mapping[str, float] = {
 
 
 def pseudo_counts(groups: Float64Array, prior: str) -> Float64Array:
-    """(..., K) alpha of each group, see :func:`epsilons`.
+    """(..., K): the alpha of each group, which :func:`epsilons` uses.
 
     Args:
         groups: (..., K) captions of a group.
@@ -234,11 +235,11 @@ def pseudo_counts(groups: Float64Array, prior: str) -> Float64Array:
 def epsilons(
     joint: Float64Array, groups: Float64Array, prior: str = "proportional"
 ) -> Float64Array:
-    """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
+    """The inequality of each task: the maximum of |ln P(t|a) - ln P(t|a')| over pairs of groups.
 
-    P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior. The same alpha for
-    all groups is not fair if groups differ in size: the smaller group then seems to get more of a
-    task that is never named. ``proportional`` distributes alpha by the groups' sizes (ours).
+    P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior. If groups differ in
+    size, the same alpha for all groups is not fair: a task that is never named then seems more
+    frequent in the smaller group. ``proportional`` distributes alpha by the groups' sizes (ours).
 
     Args:
         joint: (..., K, T) captions of a group that name a task.
@@ -268,7 +269,7 @@ def epsilons(
 def differential_fairness(
     joint: Float64Array, groups: Float64Array, prior: str = "proportional"
 ) -> Float64Array:
-    """Differential fairness: the largest of :func:`epsilons`, NaN if all are unknown.
+    """Differential fairness, the largest of the :func:`epsilons`, or NaN if all are unknown.
 
     Example:
         >>> joint, groups = np.array([[20.0, 5], [10, 5]]), np.array([100.0, 100])
@@ -285,10 +286,10 @@ HENDRICKS_OFFSET = 0.0005
 
 
 def group_shares(pairs: Float64Array) -> Float64Array:
-    """(..., K, T) share of each group among the captions that name an object and one group.
+    """(..., K, T): the share of each group among captions that name the object and one group.
 
     ``pairs`` may also count labelled images. With two groups the first row is the ratio to men,
-    c(o, man) / (c(o, man) + c(o, woman)). NaN where an object is named with no group.
+    c(o, man) / (c(o, man) + c(o, woman)). The share is NaN where an object is named with no group.
 
     Example:
         >>> group_shares(np.array([[3.0, 0.0], [1.0, 0.0]]))[0].tolist()
@@ -298,10 +299,10 @@ def group_shares(pairs: Float64Array) -> Float64Array:
 
 
 def skew(pairs: Float64Array) -> Float64Array:
-    """(..., T) skew of each object: half the sum over groups of |share - 1/K|.
+    """(..., T): the skew of each object, which is half the sum of |share - 1/K| over groups.
 
-    With two groups it is |ratio to men - 1/2|. The skew of a model minus annotators' skew is the
-    percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.
+    With two groups the skew is |ratio to men - 1/2|. The model's skew minus the annotators' skew is
+    the percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.
 
     Example:
         >>> skew(np.array([[3.0], [1.0]])).tolist()
@@ -313,10 +314,11 @@ def skew(pairs: Float64Array) -> Float64Array:
 
 
 def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
-    """(..., K, T) (PR_M - PR_H) / PR_H, PR the share of object t among objects named with group a.
+    """(..., K, T): (PR_M - PR_H) / PR_H, the relative difference between two shares.
 
-    0: the object has the same share of the group's mentions; 1: twice as much; NaN where annotators
-    never name the two together.
+    PR is the share of object t among all objects named together with group a. The value is 0 if the
+    model's share equals the annotators' share, and 1 if the model's share is twice as large. The
+    value is NaN where annotators never name group and object together.
 
     Args:
         model: pairs of the captioner.
@@ -335,11 +337,11 @@ def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
 def mention_distance(
     model: Float64Array, human: Float64Array, images: Float64Array, offset: float = HENDRICKS_OFFSET
 ) -> Float64Array:
-    """(..., K) mean over objects of |model's rate - annotators' rate| of naming object and group.
+    """(..., K): the mean over objects of |model's rate - annotators' rate| for each group.
 
-    A rate is the captions that name object and group over the images that contain the object (plus
-    the offset). An object that no image contains is left out; the public loop would add the
-    previous object's value again.
+    A rate is the number of captions that name object and group, divided by the number of images
+    that contain the object (plus the offset). Objects that no image contains are left out. For
+    these objects the public code repeats the value of the previous object.
 
     Args:
         model: pairs of the captioner.

@@ -1,8 +1,8 @@
-"""How well captions describe: BLEU and CIDEr-D from counted n-grams of one to four words; METEOR.
+"""Measures the quality of captions: BLEU and CIDEr-D from n-grams of 1 to 4 words, and METEOR.
 
-In all functions of n-grams ``owner`` says which candidate each of the R references belongs to: (R,)
-row numbers of the C candidates. METEOR is computed by its authors' program, a Java archive inside
-pycocoevalcap, if that is installed.
+In all functions of n-grams, ``owner`` (R,) says for each of R references to which of C candidates
+it belongs. METEOR is computed by its authors' program, a Java archive inside pycocoevalcap, if
+pycocoevalcap is installed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Ngrams:
     """The n-grams of C captions, for n = 1 to 4.
 
     Attributes:
-        tables: for each n how often each caption contains each n-gram, (C, G_n) uint16, which is
-            enough for captions of ``LONGEST`` characters. Captions can only be compared if they
-            were counted together, see :func:`count_ngrams`.
+        tables: for each n, how often each caption contains each n-gram: (C, G_n) in uint16, which
+            is enough for captions of ``LONGEST`` characters. Captions can only be compared if they
+            were counted together; see :func:`count_ngrams`.
         lengths: (C,) words of each caption.
     """
 
@@ -47,7 +47,7 @@ class Ngrams:
 
 
 def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> list[Ngrams]:
-    """Count the n-grams of several columns of captions, with one common list of n-grams.
+    """Count the n-grams of several columns of captions, using the same list of n-grams.
 
     Args:
         columns: for each column its (T,) words as numbers, which mean the same in all columns, and
@@ -89,7 +89,7 @@ def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> l
 def document_frequencies(
     captions: Ngrams, documents: IntArray, left_out: Sequence[BoolArray] = ()
 ) -> list[list[Int32Array]]:
-    """In how many documents each n-gram occurs, for all captions and without some of them.
+    """The number of documents with each n-gram, in all captions and with captions left out.
 
     Args:
         captions: R captions.
@@ -131,11 +131,11 @@ CIDER_SCALE = 10.0
 def bleu(
     matches: Float64Array, totals: Float64Array, length: Float64Array, reference: Float64Array
 ) -> Float64Array:
-    """(..., 4) BLEU-1 to BLEU-4 of a whole set of captions, in [0, 1].
+    """(..., 4): BLEU-1 to BLEU-4 of a whole set of captions, in [0, 1].
 
-    The geometric mean of the precisions of n-grams up to n, times exp(1 - r / c) where captions are
-    shorter than references. There is no smoothing: the result is 0 if no n-gram of some order
-    matches, and NaN if there are no n-grams of that order.
+    BLEU-n is the geometric mean of n-gram precisions up to order n. The mean is multiplied by exp(1
+    - r / c) if captions are shorter than references. There is no smoothing. The result is 0 if no
+    n-gram of some order matches, and NaN if captions have no n-gram of some order.
 
     Args:
         matches: (..., 4) clipped matches of each order, summed over captions.
@@ -161,7 +161,7 @@ def bleu(
 def clipped_counts(
     candidates: Ngrams, references: Ngrams, owner: IntArray
 ) -> tuple[sparse.csr_array, ...]:
-    """The n-grams that each reference shares with its candidate, at the smaller of both counts.
+    """The n-grams that each reference shares with its candidate, with the smaller count.
 
     Args:
         candidates: C captions.
@@ -186,7 +186,7 @@ def clipped_counts(
 def clipped_matches(
     clipped: Sequence[sparse.csr_array], owner: IntArray, n_candidates: int
 ) -> Float64Array:
-    """(C, 4) n-grams that each candidate shares with references, clipped to their counts.
+    """(C, 4): n-grams that each candidate shares with references, clipped to references' counts.
 
     Args:
         clipped: see :func:`clipped_counts`.
@@ -210,7 +210,7 @@ def clipped_matches(
 
 
 def closest_lengths(lengths: IntArray, references: IntArray, owner: IntArray) -> IntArray:
-    """(C,) for each candidate, the length closest to its own among references (ties: the shorter).
+    """(C,): the reference length closest to each candidate's length; the shorter if two are.
 
     Args:
         lengths: (C,) words of each candidate; each must have a reference.
@@ -236,13 +236,13 @@ def cider_d(
     n_documents: int,
     sigma: float = SIGMA,
 ) -> Float64Array:
-    """(C,) CIDEr-D of each candidate, in [0, 10]: mean similarity to its references.
+    """(C,): the CIDEr-D of each candidate, in [0, 10], which is its mean similarity to references.
 
-    Similarity is a cosine of n-gram counts, times exp(-(difference in length)^2 / (2 sigma^2)); its
+    Similarity is a cosine of n-gram counts, times exp(-(difference in length)^2 / (2 sigma^2)). The
     mean over n = 1 to 4 is multiplied by 10. Counts are weighted by log(documents / document
-    frequency), and each count of the candidate is clipped to the reference's count. As in the
-    authors' tool, counts are not divided by the caption's length, and an n-gram that occurs in no
-    document has the same weight as one that occurs in a single document.
+    frequency). Each count of the candidate is clipped to the reference's count. As in the authors'
+    tool, counts are not divided by the caption's length, and an n-gram that occurs in no document
+    has the same weight as one that occurs in a single document.
 
     Args:
         candidates: C captions; each must have a reference.
@@ -283,7 +283,7 @@ def cider_d(
 
 
 def _norms(counts: sparse.csr_array, weights: Float64Array) -> Float64Array:
-    """(C,) length of each caption's vector of weighted counts."""
+    """(C,): the length of each caption's vector of weighted counts."""
     squares = sparse.csr_array(
         (counts.data.astype(np.float64) ** 2, counts.indices, counts.indptr), counts.shape
     )
@@ -291,9 +291,9 @@ def _norms(counts: sparse.csr_array, weights: Float64Array) -> Float64Array:
 
 
 def _largest_counts(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:
-    """For each n-gram of a candidate, the candidate and the largest count in a reference.
+    """For each n-gram of a candidate, the largest count in a reference, and the candidate.
 
-    ``counts`` (R, G) are clipped counts of the candidate's n-grams in each reference.
+    ``counts`` (R, G) has, for each reference, the clipped counts of the candidate's n-grams.
     """
     rows = np.repeat(owner, np.diff(counts.indptr))
     order = np.lexsort((counts.data, counts.indices, rows))
@@ -315,9 +315,9 @@ def has_meteor() -> bool:
 
 
 def meteor(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Float64Array:
-    """(C,) METEOR 1.5 of each candidate against its references, in [0, 1]; NaN without Java.
+    """(C,): METEOR 1.5 of each candidate and its references, in [0, 1]; NaN without Java.
 
-    About 60 captions are scored per second. Published tables print a value of all captions
+    About 60 captions are scored per second. Published tables have one value for all captions
     together, which differs a little from the mean over captions.
 
     Args:

@@ -1,4 +1,4 @@
-"""``anonymous``: pictures without any mark of a group, and the groups that captions assume."""
+"""``anonymous``: makes pictures without any sign of a group, and finds the groups captions name."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _LIMIT = 1000  # pictures that the paper keeps
 _SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
-    "Make pictures that do not show a person's group: scenes whose people bear no mark, with "
-    "captions of the embedded captioners, or pictures that a diffusion pipeline draws for prompts"
+    "Make pictures that do not show a person's group: either scenes in which people show no sign "
+    "of a group, with captions by the embedded captioners, or pictures by a diffusion pipeline"
 )
 _FILTER_ABOUT = (
     "Print the command that asks raters whether they can tell the gender or race in each "
-    "picture. Once they have answered, keep the pictures where more than half cannot tell: "
-    "their table kept.csv and their folder kept"
+    "picture. Once raters have answered, write the pictures in which more than half of the "
+    "raters cannot tell to the folder kept and the table kept.csv"
 )
 
 
@@ -57,23 +57,26 @@ def build_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="dataset.n_images=N",
-        help="with --scenes: settings of dataset=scenes (default: dataset.n_images=200 "
+        help="with --scenes: settings of the data set scenes (default: dataset.n_images=200 "
         "dataset.seed=1)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         required=True,
-        help="a new folder; with --model also a folder to continue",
+        help="a new folder for the pictures; with --model also a folder to continue",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--scenes",
         action="store_true",
-        help="paint scenes of the embedded data set, with people who bear no mark of a group",
+        help="draw scenes of the embedded data set, with people who show no sign of a group",
     )
     source.add_argument(
-        "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of a diffusion pipeline, saved by diffusers",
     )
     for name, kind, about in (
         (
@@ -89,10 +92,10 @@ def build_parser() -> Parser:
         "--prompts",
         type=Path,
         metavar="FILE",
-        help="a table with the column prompt (default: our 500 prompts)",
+        help="a table of prompts with the column prompt (default: our 500 prompts)",
     )
     parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+        "--device", default="auto", help="the device: auto, cpu, cuda, cuda:1, ... (default: auto)"
     )
     return parser
 
@@ -154,7 +157,7 @@ def _make_pictures(options: Namespace) -> None:
 
 def filter_parser() -> Parser:
     parser = Parser(f"{PROGRAM} anonymous filter", description=_FILTER_ABOUT)
-    parser.add_argument("folder", type=Path, help="folder of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder written by the command 'anonymous build'")
     parser.add_argument(
         "--limit",
         type=number(Count),
@@ -213,18 +216,18 @@ def filter_command(words: Sequence[str]) -> int:
 ANSWERED, CAPTIONS = "answers", "captions.json"
 METRICS = ("lic", "imagecaptioner2")  # the metrics in the columns of Table 5
 _SCORE_ABOUT = (
-    "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about "
-    "them: how often raters name a group when they read a caption (GT of AnonymousBench), "
-    "which groups they name, and how often they are right where the true group is known. "
-    "Attackers that learn from labelled data (--reference) read the same captions, and "
-    "correlations over captioners say how well metrics agree with raters. The command also "
-    "prints how to ask raters about captioners that have no answers yet"
+    "Read captions of anonymous pictures (captioners/NAME.json) and the answers of raters who "
+    "read these captions. Print how often raters name a group (GT of AnonymousBench), which "
+    "groups they name, and how often this is right where the true group is known. With "
+    "--reference, attackers that learn from labelled data read the same captions, and "
+    "correlations over captioners say how well metrics agree with raters. For captioners without "
+    "answers, the command prints how to ask raters"
 )
 
 
 def score_parser() -> Parser:
     parser = Parser(f"{PROGRAM} anonymous score", description=_SCORE_ABOUT)
-    parser.add_argument("folder", type=Path, help="folder of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder written by the command 'anonymous build'")
     parser.add_argument(
         "--attribute",
         nargs="+",
@@ -237,21 +240,22 @@ def score_parser() -> Parser:
         nargs="+",
         metavar="key=value",
         default=[],
-        help="labelled data with captions of the same captioners, as for run (dataset=...)",
+        help="labelled data with captions by the same captioners, given as settings of a run "
+        "(dataset=...)",
     )
     parser.add_argument(
         "--metric",
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="a metric whose attackers learn from the labelled data, with settings; may be "
-        "repeated (default: both metrics)",
+        help="a metric and its settings; the metric's attackers learn from the labelled data. "
+        "Repeat the option for more metrics (default: both metrics)",
     )
     parser.add_argument(
         "--runs",
         type=Path,
         metavar="DIR",
-        help="folder of finished runs, which have metrics' values on labelled data",
+        help="folder of finished runs with the metrics' scores on labelled data",
     )
     return parser
 
@@ -323,7 +327,7 @@ def _people(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """The rows on what raters named; prints how to ask about captioners without answers."""
+    """Rows on groups that raters named; prints how to ask about captioners without answers."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE
@@ -350,7 +354,7 @@ def _people(
 
 
 def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
-    """The command that asks raters about captions, which lie in the folder of the answers."""
+    """The command that asks raters about captions in the folder of the answers."""
     listed = [{"image_id": image, "caption": text} for image, text in captions.items()]
     try:
         study.mkdir(parents=True, exist_ok=True)
@@ -364,7 +368,7 @@ def _rate_command(study: Path, attribute: str, captions: dict[str, str]) -> str:
 def _attack_rows(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
-    """The rows on what attackers guess from each captioner's captions."""
+    """Rows on the groups that attackers guess from each captioner's captions."""
     from bias_pipeline.people.anonymous import (
         LARGEST,
         anonymous_attack,

@@ -16,7 +16,7 @@ _NEEDED = ("folder", "attribute", "machine", "captions")
 
 
 def check_gold_size(options: Namespace) -> None:
-    """Refuse options that do not fit a draw of gold images."""
+    """Refuse options that contradict a draw of gold images."""
     if options.gold_size is None:
         if options.machine:
             raise UsageError("--machine goes with --gold-size N")
@@ -34,7 +34,7 @@ def check_gold_size(options: Namespace) -> None:
 
 
 def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, float]:
-    """By drawn image, the chance of being drawn; half are images where caption and label differ."""
+    """The chance of being drawn, by drawn image; in half of the images caption and label differ."""
     here = machine_labelled(options)
     corpus = here.corpus()
     shown = {short_id(image) for image in photos}

@@ -1,4 +1,4 @@
-"""What raters are asked about: the question, captions, known answers and the text of consent."""
+"""Prepares what raters see: the question, captions, known answers and the text of consent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ADDED = frozenset({CANNOT_TELL, "cannot tell"})  # added to the answers of ever
 
 
 def rating_question(options: Namespace, attribute: Any) -> Any:
-    """The question of a study: about the shown person's group, or the user's own question."""
+    """The question of a study, which is about the person's group or is the user's own question."""
     from bias_pipeline.people.web.study import NO_ATTRIBUTE, RatingQuestion
 
     if options.attribute:
@@ -104,7 +104,7 @@ def check_items(study: Any, options: Namespace) -> None:
 def rated_captions(
     options: Namespace, cell: compose.Cell, photos: Collection[str] = ()
 ) -> dict[str, str]:
-    """Captions by image id; words of the attribute are masked if wanted."""
+    """The captions by image id, in which words of the attribute are masked if wanted."""
     layout = Layout()
     captions = model_captions(check_file(options.captions, "--captions"), None, layout).captions
     whole = of_photos(options.captions, captions, photos, layout) if photos else captions
@@ -141,7 +141,7 @@ def consent_text(path: Path | None) -> str:
 def known_answers(
     path: Path | None, question: RatingQuestion, attribute: Attribute, photos: Collection[str] = ()
 ) -> dict[str, str]:
-    """Known answers by image id; answers may be written as labels are: "Male", "m", "woman"."""
+    """Known answers by image id; answers may have the forms of labels: "Male", "m", "woman"."""
     if path is None:
         return {}
     what, layout = "known answers: a table of image_id and value", Layout()

@@ -62,14 +62,15 @@ def add_address_options(parser: Parser, others: str) -> None:
     parser.add_argument(
         "--host",
         metavar="NAME",
-        help=f"name or address of this machine that {others} elsewhere can open",
+        help=f"name or address under which {others} can reach this machine",
     )
     parser.add_argument(
         "--token",
         nargs="?",
         const="",
         metavar="SECRET",
-        help=f"secret in the links of {others}, needed with --host; generated if no value is given",
+        help=f"secret that is part of the links for {others}, needed with --host; generated if no "
+        "value is given",
     )
 
 
@@ -97,7 +98,7 @@ def hosts_of(options: Namespace) -> frozenset[str]:
 
 _RATE_ABOUT = (
     "Ask people about pictures, captions or both, in a browser; nothing leaves the machine. "
-    "Answers are written to answers.csv, which dataset.attributes reads"
+    "Answers are written to answers.csv, which can be the file of labels (dataset.attributes)"
 )
 
 
@@ -105,38 +106,37 @@ def rate_parser() -> Parser:
     parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
     parser.add_argument(
-        "--out", type=Path, help="folder of the answers: a new folder, or a study to continue"
+        "--out", type=Path, help="folder for the answers: a new folder, or a study to continue"
     )
-    parser.add_argument(
-        "--attribute", metavar="NAME", help="ask about this attribute; its groups are the answers"
-    )
+    parser.add_argument("--attribute", metavar="NAME", help="ask for the groups of this attribute")
     parser.add_argument(
         "--question",
         metavar="TEXT",
-        help="what raters are asked (default: a question about the attribute)",
+        help="the question that raters see (default: a question about the attribute)",
     )
     parser.add_argument(
         "--answers",
         metavar="A,B,...",
-        help='answers to --question; "cannot tell" is added (default: yes,no)',
+        help='the answers, separated by commas; "cannot tell" is added (default: yes,no)',
     )
     parser.add_argument(
         "--ordinal",
         action="store_true",
-        help="the answers have an order: agreement is Krippendorff's alpha for ordinal data",
+        help="treat the answers as ordered: agreement is then Krippendorff's alpha for ordinal "
+        "data",
     )
     parser.add_argument("--captions", type=Path, metavar="FILE", help="show these captions")
     parser.add_argument(
         "--pairs",
         type=Path,
         metavar="FILE",
-        help="show pairs of captions from the table that analysis pairs writes, and ask which "
-        "caption of a pair treats its person differently",
+        help="show the pairs of captions in this table, written by the command 'analysis pairs', "
+        "and ask which caption of a pair treats its person differently",
     )
     parser.add_argument(
         "--mask-captions",
         action="store_true",
-        help="mask the attribute's words in captions, as for attackers",
+        help="mask the attribute's words in captions, as metrics with attackers do",
     )
     add_masking_options(parser)
     parser.add_argument(
@@ -146,34 +146,37 @@ def rate_parser() -> Parser:
         "--gold",
         type=Path,
         metavar="FILE",
-        help="items with known answers, which show how reliable raters are: a table of "
-        "image_id, value",
+        help="a table (image_id, value) of items with known answers, which show how reliable "
+        "raters are",
     )
     parser.add_argument(
         "--gold-size",
         type=number(Count),
         metavar="N",
-        help="draw N photos to ask about; dataset.gold=answers.csv then corrects the labels of "
-        "--machine. On half of the photos, machine label and caption disagree. Raters do not see "
-        "the captions. answers.csv has the chance with which each photo was drawn",
+        help="draw N photos at random and ask about these; dataset.gold=answers.csv then "
+        "corrects the labels of --machine. On half of the photos, machine label and caption "
+        "disagree. Raters do not see the captions. answers.csv also has the probability "
+        "with which each photo was drawn",
     )
     add_machine_option(parser)
-    parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
+    parser.add_argument(
+        "--consent", type=Path, metavar="FILE", help="text to which raters must agree"
+    )
     add_address_options(parser, "raters")
     parser.add_argument(
         "--gather",
         type=Path,
         nargs="+",
         metavar="DIR",
-        help="print how far raters in DIR agree, and write how often labels are wrong; for "
-        "studies of pairs also print what raters said",
+        help="print how well the raters of the study in DIR agree, and write how often labels "
+        "are wrong; for studies of pairs, also print the raters' answers",
     )
     parser.add_argument(
         "--runs",
         type=Path,
         metavar="DIR",
-        help="with --gather of three or more studies of pairs: correlate the numbers of finished "
-        "runs with the raters' answers",
+        help="with --gather and at least three studies of pairs: print how the numbers of "
+        "finished runs correlate with the raters' answers",
     )
     return parser
 
@@ -226,7 +229,7 @@ def _check(options: Namespace) -> None:
 
 
 def _check_pairs(options: Namespace) -> None:
-    """Refuse options that do not fit a study of pairs."""
+    """Refuse options that contradict a study of pairs."""
     others = (
         *("folder", "captions", "attribute", "answers", "ordinal", "mask_captions"),
         *("image_masking", "crop", "regions"),
@@ -320,13 +323,14 @@ def browse_parser() -> Parser:
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder of the files that were scored, if they have moved",
+        help="folder with the files that were scored, if you have moved these files",
     )
     parser.add_argument(
         "--images",
         type=Path,
         metavar="FOLDER",
-        help="folder of photos named by image id, for runs that scored captions without pictures",
+        help="folder of photos that are named by image id, for runs that scored captions without "
+        "pictures",
     )
     add_address_options(parser, "readers")
     return parser
@@ -390,7 +394,7 @@ class ScoredFiles:
         return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _with_moved_file(self, word: str) -> str:
-        """An override that names a file in the folder in place of a moved file of the same name."""
+        """An override that replaces a moved file by the file of the same name in the folder."""
         key, equals, value = word.partition("=")
         name = Path(value.strip("'\"")).name
         file = key.startswith("dataset.") or key == "captioner"
@@ -400,7 +404,7 @@ class ScoredFiles:
         return f"{key}={quote_value(str((self.data / name).absolute()))}"
 
     def _moved_root(self, words: Sequence[str]) -> list[str]:
-        """The override that moves the data set's folder, if the data set has a folder."""
+        """The override that gives the data set its moved folder, if it has a folder."""
         if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
             return []
         return [f"dataset.root={quote_value(str(self.data.absolute()))}"]

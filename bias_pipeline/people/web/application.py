@@ -30,7 +30,7 @@ from bias_pipeline.io.terminal import print_out
 
 @cache
 def templates() -> Environment:
-    """The templates; each is compiled once, and all that is filled in is escaped."""
+    """The templates; each template is compiled once, and all inserted texts are escaped."""
     return Environment(
         loader=PackageLoader("bias_pipeline.people.web"),
         autoescape=True,
@@ -41,7 +41,7 @@ def templates() -> Environment:
 
 
 def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """A page that serves a file beside the templates."""
+    """A page that serves a file from the folder of the templates."""
     content = files("bias_pipeline.people.web").joinpath("templates", name).read_text("utf-8")
 
     async def read(request: Request) -> Response:
@@ -67,9 +67,9 @@ _MOST_DIGITS = 9
 
 
 class Guard:
-    """Answers only requests that name this server and come from its own pages.
+    """Answers only requests that use this server's name and come from its own pages.
 
-    The headers of an answer allow a page to do little.
+    The headers of an answer forbid a page to do much.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
@@ -108,10 +108,10 @@ def _is_foreign(request: Request) -> bool:
 
 
 class TokenGate:
-    """Lets in visitors whose link holds the token; a cookie remembers them.
+    """Lets in visitors whose link has the token; a cookie identifies them later.
 
-    Links from other pages send the cookie, too (``lax``). So a link must not be able to change
-    anything that the cookie guards.
+    The browser also sends the cookie for links from other pages (``lax``). So a link must not
+    change anything that the cookie guards.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -146,12 +146,12 @@ def _name(host: str) -> str:
 
 
 def form_token(visit: str) -> str:
-    """The token that every form of a visit carries; another site cannot know it."""
+    """The token that every form of a visit contains; another site cannot know this token."""
     return hashlib.sha256(f"form {visit}".encode()).hexdigest()
 
 
 async def form_of(request: Request, visit: str) -> dict[str, str]:
-    """The fields of a form; of several fields with one name, the first counts."""
+    """The fields of a form; if several fields have one name, the first field counts."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, "only forms are taken, no files")
     content = b""
@@ -180,7 +180,7 @@ _PIECE = 65_536  # bytes; the next piece is sent when most of this piece has bee
 
 
 class Picture(Response):
-    """A JPEG, which the browser may keep for some seconds."""
+    """A JPEG that the browser may keep for some seconds."""
 
     media_type = "image/jpeg"
 
@@ -270,9 +270,9 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: clos
 class Connection(H11Protocol):
     """A connection that ends after some seconds without a request.
 
-    A browser keeps several connections open, even if it asks for little. If there are too many, the
-    connection that has been idle longest is closed. A new connection is refused only if all others
-    are being answered.
+    A browser keeps several connections open, even if it asks for little. If there are too many
+    connections, the server closes the connection that has been idle longest. A new connection is
+    refused only if all others are being answered.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -300,7 +300,7 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer 400 to a request that is not HTTP, and stop any answer under way."""
+        """Answer 400 to a request that is not HTTP, and stop any answer that is being sent."""
         if self._is_idle:
             super().send_400_response(msg)
         else:

@@ -1,4 +1,4 @@
-"""The pages of ``browse``: runs, a run's numbers, and what is behind the numbers."""
+"""The pages of ``browse``: runs, the numbers of a run, and the images behind the numbers."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class BrowsePages:
         )
 
     def _find(self, run_id: str) -> Result:
-        """The run with this name, which is looked up and never becomes a path."""
+        """The run with this name; the name is looked up and never becomes a path."""
         result = self.folder.index.runs.get(run_id)
         if result is None:
             raise HTTPException(404, "there is no such run in this folder")
@@ -161,7 +161,7 @@ def images_link(row: Row, result: Result) -> str:
 def _filters(
     part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
 ) -> dict[str, str] | None:
-    """The filters that show only the images of a part; None if the part has no images.
+    """The filters that show only the images of a part, or None if the part has no images.
 
     Example:
         >>> _filters("a_to_t:female:stop sign", ("male", "female"))

@@ -52,14 +52,14 @@ class CaptionsBehind:
 
     @cached_property
     def group_named(self) -> IntArray:
-        """(N,) the number of the only group that each image's caption names, or a code below 0."""
+        """(N,) the only group that each image's caption names, or a code below 0."""
         captions = self.corpus.model
         codes = np.full(len(self.corpus), NO_CAPTION)
         codes[captions.image_rows] = named_group(captions, self.attribute, self.groups)
         return codes
 
     def holding(self, phrase: str) -> BoolArray:
-        """(N,) whether each image's caption has a word or phrase, in upper or lower case."""
+        """(N,) whether each image's caption contains a word or phrase, in upper or lower case."""
         words = " ".join(_tokens(phrase))
         captions = lowered_words(self.corpus.model)
         joined = captions.join([words]) if " " in words else captions
@@ -69,11 +69,11 @@ class CaptionsBehind:
 
     @cached_property
     def _concepts_of_captions(self) -> sparse.csc_array:
-        """(C, Q) which concepts each caption says of a person."""
+        """(C, Q) which concepts each caption mentions about a person."""
         return describe_captions(self.corpus.model, self.concepts).concepts.tocsc()
 
     def describing(self, concepts: Collection[str]) -> BoolArray:
-        """(N,) whether each image's caption says one of these concepts of a person."""
+        """(N,) whether each image's caption mentions one of these concepts about a person."""
         columns = [k for k, name in enumerate(self.concepts.concepts) if name in concepts]
         captions = np.flatnonzero(self._concepts_of_captions[:, columns].sum(axis=1))
         flags = np.zeros(len(self.corpus), bool)
@@ -81,7 +81,7 @@ class CaptionsBehind:
         return flags
 
     def describing_words(self, texts: Sequence[str], concepts: Collection[str]) -> list[list[bool]]:
-        """For each caption's words, whether a word describes a person by one of these concepts."""
+        """For each caption's words, whether a word gives a person one of these concepts."""
         words = describing_words(Captions.from_texts(list(texts)), self.concepts)
         names = self.concepts.concepts
         return [
@@ -91,7 +91,7 @@ class CaptionsBehind:
 
     @cached_property
     def objects(self) -> list[str]:
-        """The objects that any image has, the most frequent first."""
+        """The objects that some image has, with the most frequent first."""
         counts = Counter[str]()
         for name, n_images in self.corpus.images_by_object.items():
             counts[coco_name(name)] += n_images
@@ -107,7 +107,7 @@ class CaptionsBehind:
         return [] if known is None or row < 0 else sorted(known[row] or ())
 
     def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
-        """Each caption's words, with the number of the group that the word names, or -1.
+        """The words of each caption, with the number of the group that a word names, or -1.
 
         A word has ``OTHER`` if it names a group that the data set does not label, or any group of
         an intersection.
@@ -130,7 +130,7 @@ class CaptionsBehind:
         return marked
 
     def _groups_of_tokens(self, captions: Captions, naming: Naming) -> list[list[int]]:
-        """For each token of each caption, the group that the token names, or -1."""
+        """The group that each token of each caption names, or -1."""
         codes = [
             self.groups.index(group) if group in self.groups else OTHER for group, _ in naming.words
         ]
@@ -138,7 +138,7 @@ class CaptionsBehind:
         return [_groups_at(listed, row, codes) for row in range(len(captions))]
 
     def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
-        """The words of each image's caption after the transforms; empty if there is no caption."""
+        """The words of each image's caption after the transforms; empty without a caption."""
         part = self.corpus.take(np.sort(rows))
         ready = apply_transforms(self.transforms, part).model
         words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}
@@ -178,7 +178,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _groups_at(listed: Listed, row: int, codes: Sequence[int]) -> list[int]:
-    """The group that each token of a caption names, or -1; a phrase counts for all its tokens."""
+    """The group that each token of a caption names, or -1; all tokens of a phrase count."""
     first, last = listed.captions.starts[row : row + 2].tolist()
     here = (listed.places >= first) & (listed.places < last) & listed.names
     named = dict(zip(listed.places[here].tolist(), listed.groups[here].tolist(), strict=True))
@@ -193,7 +193,7 @@ Reader = Callable[[Result], CaptionsBehind]
 
 
 class Library:
-    """Reads the captions and pictures behind each run once, for all who ask."""
+    """Reads the captions and pictures behind each run once, for all pages that need them."""
 
     def __init__(self, read: Reader) -> None:
         self._read = read
@@ -202,7 +202,7 @@ class Library:
         )
 
     def start(self, result: Result) -> Future[CaptionsBehind]:
-        """Begin to read what is behind a run; an error says why it cannot be shown.
+        """Begin to read the data behind a run; an error says why they cannot be shown.
 
         A failed read is tried again, since the files may be there later.
         """

@@ -1,4 +1,4 @@
-"""The images behind a run's numbers, with captions, marks, guesses and shares to show."""
+"""Collects the images behind a run's numbers, with captions, marks, guesses and shares."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Evidence:
 
     @cached_property
     def rows(self) -> IntArray:
-        """(N,) each image's row in the corpus; -1 if the row is unknown."""
+        """(N,) the row of each image in the corpus; -1 if the row is unknown."""
         if self.captions is None:
             return np.full(0 if self.scores is None else len(self.scores.ids), -1)
         if self.scores is None:
@@ -83,7 +83,7 @@ class Evidence:
 
     @cached_property
     def group(self) -> IntArray:
-        """(N,) the group of each image; below 0 for no group."""
+        """(N,) the group of each image, which is below 0 for images of no group."""
         if self.captions is None:
             return np.empty(0, np.int64) if self.scores is None else self.scores.truth
         codes = self.captions.corpus.groupings[self.captions.attribute.name].codes
@@ -100,14 +100,14 @@ class Evidence:
         return np.array([of_id.get(image, -1) for image in ids], np.int64)
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) what each image adds to a part; None if the part is not a sum over images."""
+        """(N,) how much each image adds to a part, or None if the part is not a sum over images."""
         relation = self.result.facts.config.get("relation", "difference")
         if self.scores is None or (part == "score" and relation != "difference"):
             return None
         return self.scores.shares(part)
 
     def part(self, view: View) -> str:
-        """The part whose images a view shows, without ``paired``; by default the score."""
+        """The part whose images a view shows, without ``paired``; the score by default."""
         usual = "model" if self.shares("score") is None and self.scores is not None else "score"
         part = (view["part"] or usual).removesuffix(":paired")
         _index_of(part, SUMS)
@@ -118,7 +118,7 @@ class Evidence:
         return values.get(f"{part}:paired", values.get(part, math.nan))
 
     def places(self, view: View) -> IntArray:
-        """The images that a view shows, in its order."""
+        """The images that a view shows, in the order of the view."""
         part = self.part(view)
         keep = np.ones(len(self), bool)
         for name in FILTERS:
@@ -131,7 +131,7 @@ class Evidence:
         return "image" if self.shares(part) is None else "-share"
 
     def _order(self, name: str, part: str) -> IntArray | None:
-        """(N,) the places of all images in a named order; None for the order of their ids."""
+        """(N,) the places of all images in a given order, or None for the order of their ids."""
         if name not in ORDERS:
             raise HTTPException(400, f"sort={name} is unknown; choose {', '.join(ORDERS)}")
         if name == "image":
@@ -174,7 +174,7 @@ class Evidence:
         return (named >= 0) & (self.group >= 0) & ((named == self.group) == (which == "right"))
 
     def concepts(self, view: View) -> frozenset[str]:
-        """The concepts that a view filters captions by; empty without such a filter."""
+        """The concepts by which a view filters captions; empty without such a filter."""
         if self.captions is None:
             return frozenset()
         table = self.captions.concepts
@@ -194,7 +194,7 @@ def _index_of(name: str, names: Sequence[str]) -> int:
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
-    """The guesses of a run's attackers, added up by image; None if its scores are not sums."""
+    """The guesses of a run's attackers, added up by image, or None if scores are not sums."""
     node = mapping_in(result.facts.config, "scoring")
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
@@ -297,7 +297,7 @@ class ShownImages:
         ]
 
     def captions(self, places: IntArray) -> list[ShownCaption | None]:
-        """The captioner's caption of each image; None for an image without a caption."""
+        """The captioner's caption of each image, or None for an image without a caption."""
         present = places[places >= 0]
         made = iter(self._captions(present))
         return [next(made) if place >= 0 else None for place in places.tolist()]
@@ -342,7 +342,7 @@ class ShownImages:
         return self.word_votes.mark(words, group)
 
     def _people(self, places: IntArray) -> list[list[list[tuple[str, int]]]]:
-        """The human captions of each image, with marks on words that name a group."""
+        """The human captions of each image, in which words that name a group are marked."""
         captions = self.evidence.captions
         if captions is None:
             return [[] for _ in places]
@@ -357,7 +357,7 @@ Marked = Sequence[tuple[str, int]]  # words with their strength, -2 to 2; 0 is n
 
 @dataclass(frozen=True)
 class WordVotes:
-    """What each n-gram adds to the log-odds of a group, as ``analysis words`` wrote it."""
+    """How much each n-gram adds to the log-odds of a group, read from ``analysis words``."""
 
     groups: tuple[str, ...]  # the groups of the attribute
     # By n-gram, (1,) towards the second of two groups, or (K,) towards each group
@@ -365,10 +365,10 @@ class WordVotes:
     order: int  # of the longest n-gram
 
     def mark(self, words: Sequence[str], group: str) -> Marked:
-        """A caption's words, with what they add to the log-odds as marks.
+        """A caption's words, with marks that say how much they add to the log-odds.
 
-        If there are two groups, a negative mark speaks for the first group and a positive mark for
-        the second. If there are more, a positive mark speaks for the given group.
+        If there are two groups, a negative mark means the first group and a positive mark means the
+        second group. If there are more groups, a positive mark means the given group.
         """
         parts = word_parts(words, self.votes, self.order)
         of_group = len(self.groups) > 2 and group in self.groups
@@ -377,7 +377,7 @@ class WordVotes:
 
 
 def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
-    """The words that ``analysis words`` wrote for a run; None if there is no such file."""
+    """The words that ``analysis words`` wrote for a run, or None if there is no such file."""
     path = root / f"words-{run_id}.csv"
     if not path.is_file():
         return None

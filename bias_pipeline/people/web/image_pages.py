@@ -1,4 +1,4 @@
-"""The pages of ``browse`` about images: the images behind a number, and a page for one image."""
+"""The pages of ``browse`` about images: a page for a number, and a page for one image."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ class ImagePages:
         ]
 
     def prepare(self, result: Result) -> tuple[Future[ImageScores | None], Future[CaptionsBehind]]:
-        """Begin to read what the pages of a run's images show, so that the pages need not wait."""
+        """Begin to read the data for the pages of a run's images, so that nobody must wait."""
         key = (result.run_id, (result.facts.files or {}).get(EXCLUSIVE))
         scores = self._scores.start(key, partial(self._read_scores, result))
         return scores, self._library.start(result)
 
     def _read_scores(self, result: Result) -> ImageScores | None:
-        """The guesses of a run, added up by image and sorted as they are shown first."""
+        """The guesses of a run, added up by image and sorted in the order of the first view."""
         scores = scores_of(result, self._folder.store.root)
         Evidence(result, scores, None).places(View("", {}))
         return scores
 
     async def _evidence(self, result: Result) -> tuple[Evidence, str]:
-        """What is known of a run's images, and a sentence on why guesses are not shown."""
+        """The known facts on a run's images, and why guesses are not shown, if they are not."""
         reads, fault = self.prepare(result), ""
         scores: ImageScores | None = None
         try:
@@ -96,7 +96,7 @@ class ImagePages:
         return await anyio.to_thread.run_sync(partial(page, *values), limiter=self._threads)
 
     async def _page(self, request: Request, page: Callable[..., Response]) -> Response:
-        """A page on the images of a run and of the run with which it is compared."""
+        """A page on the images of a run, and of a second run if runs are compared."""
         result = self._find(request.path_params["run"])
         view = View.from_query(f"/run/{result.run_id}/images", request.query_params, _KNOWN)
         evidence, fault = await self._evidence(result)
@@ -206,7 +206,7 @@ def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:
-    """The sum of what the shown images and all images add, and whether it is the run's number."""
+    """The sums over shown and over all images, and whether the second is the run's number."""
     total = float(np.nansum(shares))
     return {
         "shown": float(np.nansum(shares[places])),

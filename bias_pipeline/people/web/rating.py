@@ -1,4 +1,4 @@
-"""The pages of ``rate``: consent, one item on each page, the end."""
+"""The pages of ``rate``: consent, one page for each item, and the end."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RatingPages:
         )
 
     async def welcome(self, request: Request) -> Response:
-        """The consent text and a form for the name; a known rater goes on to the items."""
+        """The text of consent and a form for the name; a known rater goes on to the items."""
         rater = self.store.rater(self._visit(request))
         if rater is not None:
             return _redirect(self._next_address(rater))
@@ -192,7 +192,7 @@ class RatingPages:
         return _redirect(self._next_address(rater, place))
 
     async def picture(self, request: Request) -> Response:
-        """The picture of an item, which the browser may keep under the key of its page."""
+        """The picture of an item, which the browser may cache under the key of its page."""
         rater, place = self._visitor(request)
         visit, image = self._visit(request), self._order(rater)[place - 1]
         key = request.query_params.get("key", "")
@@ -212,7 +212,7 @@ class RatingPages:
         return len(self.store.study.images) - len(self.unreadable)
 
     async def _content(self, image: str) -> bytes | None:
-        """A picture that a thread reads; None if it cannot be shown."""
+        """A picture that a thread reads, or None if it cannot be shown."""
         try:
             content = await anyio.to_thread.run_sync(self._picture, image)
         except UnreadableError as error:
@@ -224,7 +224,7 @@ class RatingPages:
         return content
 
     def _next_address(self, rater: str, after: int = 0) -> str:
-        """The address of the first item without an answer, starting after a place."""
+        """The address of the first item without an answer, counted from a place."""
         order = self._order(rater)
         places = [*range(after + 1, len(order) + 1), *range(1, after + 1)]
         for place in places:
@@ -234,7 +234,7 @@ class RatingPages:
         return "/end"
 
     def _nearest_place(self, rater: str, place: int, step: int) -> int:
-        """The nearest place before (-1) or after (1) that can be shown; 0 without such a place."""
+        """The nearest place before (-1) or after (1) that can be shown; 0 if there is none."""
         order = self._order(rater)
         places = range(place + step, len(order) + 1 if step > 0 else 0, step)
         return next((other for other in places if order[other - 1] not in self.unreadable), 0)
@@ -243,7 +243,7 @@ class RatingPages:
         return request.cookies.get(self.cookie, "")
 
     def _visitor(self, request: Request) -> tuple[str, int]:
-        """The rater who sends a request, and the place that the request is about."""
+        """The rater who sends a request, and the place of the item that the request is about."""
         rater = self.store.rater(self._visit(request))
         if rater is None:
             raise HTTPException(403, "please begin at the first page")
@@ -270,7 +270,7 @@ def _redirect(address: str) -> Response:
 
 
 def _picture_key(visit: str, image: str) -> str:
-    """The key in a picture's address, which another rater in the same browser does not share."""
+    """The key in a picture's address, which differs between raters in one browser."""
     return _digest("picture", f"{visit} {image}")
 
 

@@ -1,4 +1,4 @@
-"""Reads the runs of a folder, again only if something changed; makes the table of headlines."""
+"""Reads the runs of a folder again if they changed, and makes the table of headlines."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RunFolder:
             raise DataError(f"{root} contains no finished run{why}; run one first")
 
     def refresh(self) -> None:
-        """Read the runs that are new or have changed since the last time."""
+        """Read the runs that are new or that have changed since the last call."""
         begun = time.monotonic()
         with self._lock:
             if self._looked > begun:  # another request looked while this one waited
@@ -95,7 +95,7 @@ class RunFolder:
         self._folders = folders
 
     def _with_settings(self, results: Iterable[Result]) -> dict[str, Result]:
-        """Results with the settings in which they differ; only changed groups are compared."""
+        """Results with the settings in which they differ; only groups that changed are compared."""
         members: defaultdict[tuple[str, ...], list[Result]] = defaultdict(list)
         for result in results:
             members[tuple(getattr(result.rows[0], name) for name in _OF_ONE_GROUP)].append(result)
@@ -109,7 +109,7 @@ class RunFolder:
         return {result.run_id: by_id[result.run_id] for result in results}
 
     def _folder(self, name: str) -> SeenFolder:
-        """A folder that may hold a run; it is read only if it changed."""
+        """A folder that may contain a run, and is read only after a change."""
         path, known = self.store.root / name, self._folders.get(name)
         try:
             about = (path / RESULT).lstat()
@@ -134,7 +134,7 @@ class RunFolder:
 
 
 def version_note(result: Result) -> str:
-    """A sentence if the installed version of the metric gives other numbers; else empty."""
+    """A sentence if the installed version of the metric gives other numbers; otherwise empty."""
     row = result.rows[0]
     info = info_of(row.metric)
     if info is not None and info.version == row.metric_version:
@@ -162,12 +162,12 @@ class RunLine:
 
     @property
     def part(self) -> str:
-        """The headline's name; empty for the usual headline."""
+        """The name of the headline; empty for the usual headline."""
         return "" if self.row.part == SCORE else ARROWS.get(self.row.part, self.row.part)
 
     @property
     def settings(self) -> str:
-        """The settings in which runs of the same metric, attribute and data set differ."""
+        """The settings that differ between runs of the same metric, attribute and data set."""
         return label(self.result)
 
     @property
@@ -185,7 +185,7 @@ class RunLine:
 
     @cached_property
     def text(self) -> str:
-        """All text in which a search looks, in lower case."""
+        """All text that a search looks through, in lower case."""
         names = [getattr(self.row, name) for name in (*CHOSEN, "part")]
         return " ".join([*names, self.settings, self.result.run_id, self.day]).lower()
 
@@ -203,19 +203,19 @@ _KEYS: Mapping[str, Callable[[RunLine], Any]] = {
 
 
 def number_of(row: Row, result: Result) -> NumberCell:
-    """A number as tables show it; a headline has an arrow."""
+    """A number in the form of tables; a headline also has an arrow."""
     arrow = pointing(row, result) if row.part in HEADLINES else ""
     tone = _TONES.get(arrow, "") if "lower is fairer" in result.facts.metric.direction else ""
     return NumberCell.of_row(row, arrow, tone)
 
 
 def headline_rows(result: Result) -> list[Row]:
-    """The headline rows of a run; the run's first row if the run has no headline."""
+    """The headline rows of a run, or its first row if it has no headline."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
 
 
 def shown_lines(lines: Sequence[RunLine], view: View) -> list[RunLine]:
-    """The lines that a view shows, in its order."""
+    """The lines that a view shows, in the order of the view."""
     words = view["find"].lower().split()
     fitting = [
         line

@@ -1,4 +1,4 @@
-"""Slow reads: a file is read once for all who ask, while other pages are served."""
+"""Reads slow files once for all pages that need them, while other pages are served."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_KEPT = 8  # results in memory
 
 
 class SharedReads(Generic[T]):
-    """Reads in threads of its own, the latest request first, and keeps some results."""
+    """Reads in its own threads, with the latest request first, and stores some results."""
 
     def __init__(self, size: Callable[[T], int], most: int) -> None:
         self._size, self._most = size, most
@@ -60,7 +60,7 @@ class SharedReads(Generic[T]):
 
 
 def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
-    """Do the read that was requested last. While the thread waits, it keeps no result in memory."""
+    """Do the read that was requested last; while the thread waits, it stores no result."""
     future, read = waiting.get()
     try:
         future.set_result(read())
@@ -71,7 +71,7 @@ def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> N
 
 
 async def wait_for_read(read: Future[T], what: str) -> T:
-    """The result of a read; if the read takes too long, a page that loads itself again."""
+    """The result of a read; if it is slow, a page that reloads itself."""
     waiting: Any = asyncio.shield(asyncio.wrap_future(read))
     with anyio.move_on_after(_PATIENCE_S):
         result: T = await waiting

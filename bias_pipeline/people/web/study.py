@@ -1,4 +1,4 @@
-"""What raters are asked, and their answers; each answer is on disk before the next page."""
+"""The questions to raters and their answers; each answer is on disk before the next page."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RatingQuestion:
 
     @property
     def values(self) -> dict[str, str]:
-        """For each stored value, the text on its button.
+        """The text on the button of each stored value.
 
         Example:
             >>> RatingQuestion("Emotion?", "emotion", ("awe", "something_else")).values
@@ -105,13 +105,13 @@ class Study:
         return hashlib.sha256(self.consent.encode()).hexdigest()
 
     def order(self, rater: str) -> tuple[str, ...]:
-        """The items in the order of a rater, which depends only on the rater's name."""
+        """The order of the items for a rater, which depends only on the rater's name."""
         return tuple(
             sorted(self.images, key=lambda i: hashlib.sha256(f"{rater}\0{i}".encode()).digest())
         )
 
     def picture(self, image: str) -> bytes:
-        """An image as a JPEG of at most 1600 pixels a side, without metadata."""
+        """An image as a JPEG of at most 1600 pixels in width and height, without metadata."""
         photo = self.read(self.photos[image])
         photo.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
         content = BytesIO()
@@ -136,7 +136,7 @@ class Rating:
 
 
 class NameTakenError(Exception):
-    """Raised if another rater has this name."""
+    """The error for a name that another rater has."""
 
 
 class AnswerStore:
@@ -164,7 +164,7 @@ class AnswerStore:
             self._files = opened.pop_all()
 
     def _read(self) -> None:
-        """Read what earlier processes wrote if it is about the same study."""
+        """Read the answers of earlier processes if they belong to the same study."""
         self._check_settings()
         write_file(self.folder / GOLD, json.dumps(self.study.gold).encode(), sync=True)
         self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
@@ -194,7 +194,7 @@ class AnswerStore:
             )
 
     def close(self) -> None:
-        """Write the whole table, and let other processes use the folder."""
+        """Write the whole table, and release the folder for other processes."""
         with contextlib.suppress(ResourceError):  # each start makes the table from the log
             self._write_table()
         self._files.close()
@@ -215,14 +215,14 @@ class AnswerStore:
             return token, fresh
 
     def rater(self, token: str) -> str | None:
-        """The rater who has this token; None if nobody has it."""
+        """The rater with this token, or None if no rater has it."""
         digest = _digest(token)
         return next(
             (name for name, entry in self._raters.items() if digest in entry["visits"]), None
         )
 
     def value(self, rater: str, image: str) -> str | None:
-        """The answer of a rater; None before the rater's answer."""
+        """The answer of a rater, or None before the rater's answer."""
         rating = self._answers.get((rater, image))
         return None if rating is None else rating.value
 
@@ -230,7 +230,7 @@ class AnswerStore:
         return self._counts[rater]
 
     def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
-        """Store an answer in place of an earlier answer; it is on disk when this returns."""
+        """Store an answer in place of an earlier answer; at the end it is on disk."""
         with self._writing:
             if self.value(rater, image) != value:  # else the page was sent twice
                 self._put(rater, image, value, seconds)
@@ -257,7 +257,7 @@ class AnswerStore:
                 self._write_table()
 
     def _check_log(self) -> None:
-        """Refuse to go on if somebody else changed the log; answers go to a separate file."""
+        """Refuse to continue if somebody else changed the log; answers then go to another file."""
         if self._rescue is None and self._is_log_ours():
             return
         if self._rescue is None:
@@ -276,7 +276,7 @@ class AnswerStore:
         )
 
     def _is_log_ours(self) -> bool:
-        """Whether the log is still the file that we write, and nobody else wrote into it."""
+        """Whether the log is still the file that we write, without text by others."""
         try:
             named = (self.folder / LOG).stat()
         except OSError:
@@ -332,7 +332,7 @@ def _raters(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_ratings(folder: Path) -> list[Rating]:
-    """The last answer of each rater about each item."""
+    """The last answer of each rater on each item."""
     path = folder / LOG
     content = path.read_bytes() if path.is_file() else b""
     last: dict[tuple[str, str], Rating] = {}
@@ -355,7 +355,7 @@ DELIVERIES = "deliveries.jsonl"
 
 
 class Deliveries:
-    """Records which pictures were sent; ignores a line that a kill or a full disk cut short."""
+    """Records which pictures were sent; a line that a kill or a full disk cut is ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

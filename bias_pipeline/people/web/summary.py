@@ -1,7 +1,8 @@
-"""What the answers of a study say.
+"""Summarises the answers of a study.
 
-For all studies: raters' agreement, known answers given, and how often labels are wrong. For pairs
-of captions: which person is treated differently, and how metrics' numbers correlate with that.
+For all studies, the module finds the agreement of raters, how many known answers they gave, and how
+often labels are wrong. For pairs of captions, it finds which person is treated differently, and how
+metrics' numbers correlate with the raters' share.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _Z = 1.96
 
 
 def agreement_lines(folder: Path) -> list[str]:
-    """Sentences on the agreement of a study's raters; also writes how often labels are wrong."""
+    """Sentences on the agreement of raters; the function also writes how often labels are wrong."""
     path = folder / STUDY
     if not path.is_file():
         raise ResourceError(f"{folder}: holds no study; start one with rate ... --out {folder}")
@@ -125,7 +126,7 @@ def _coefficient(agreement: Interval) -> str:
 
 
 def _right_answers(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
-    """How many of the known answers each rater gave, and how many all raters together."""
+    """How many of the known answers each rater gave, and how many all raters gave together."""
     by_rater: defaultdict[str, list[bool]] = defaultdict(list)
     by_image: defaultdict[str, list[bool]] = defaultdict(list)
     for rating in (rating for rating in ratings if rating.image_id in gold):
@@ -154,7 +155,7 @@ _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three raters or more (or else of two raters) say about errors."""
+    """What the answers of three or more raters (or else of two) show about errors."""
     answers = _answer_table(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)
@@ -178,7 +179,7 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
 
 
 def _by_several(answers: IntArray) -> IntArray:
-    """The answers to items that enough raters answered; empty if there are too few such items."""
+    """The answers to items that enough raters answered; empty if there are too few items."""
     several = answers[(answers >= 0).sum(axis=1) >= LEAST_RATERS]
     return several if len(several) >= _LEAST else several[:0]
 
@@ -186,7 +187,7 @@ def _by_several(answers: IntArray) -> IntArray:
 def _stored_errors(
     folder: Path, attribute: str, ratings: Sequence[Rating], groups: Sequence[str]
 ) -> list[str]:
-    """Write how often the majority's label is wrong, if known; a sentence names the file."""
+    """Write how often the majority's label is wrong, if known; returns a sentence on the file."""
     several = _by_several(_answer_table(ratings, groups))
     if not len(several) or attribute == NO_ATTRIBUTE:
         return []
@@ -246,14 +247,14 @@ PAIRS_FILE = "pairs.csv"  # the table of a study of pairs
 
 
 class PairStudy(NamedTuple):
-    """A folder of answers about pairs."""
+    """A folder with answers about pairs."""
 
     first: CaptionPair  # a pair, which names the captioner, the data set and the attribute
     answers: PairAnswers | None  # None if no rater could tell anything
 
 
 def read_pair_study(folder: Path) -> PairStudy | None:
-    """The study in a folder; None if the study has no pairs."""
+    """The study in a folder, or None if the study has no pairs."""
     if not (folder / PAIRS_FILE).is_file():
         return None
     pairs = read_pairs(folder / PAIRS_FILE)
@@ -269,7 +270,7 @@ def _ballots(ratings: Sequence[Rating]) -> dict[str, list[str]]:
 
 
 def pair_lines(folder: Path) -> list[str]:
-    """Sentences on what raters of a study of pairs say; empty for other studies."""
+    """Sentences on the answers in a study of pairs; empty for other studies."""
     study = read_pair_study(folder)
     if study is None:
         return []
@@ -291,7 +292,7 @@ def pair_lines(folder: Path) -> list[str]:
 
 
 class NumberCorrelation(NamedTuple):
-    """The correlation over captioners between a number and the raters' share."""
+    """The correlation, over captioners, between a number and the raters' share."""
 
     name: tuple[str, str, str]  # metric, part, and settings in which its run differs
     correlation: Estimate
@@ -324,7 +325,7 @@ def number_correlations(
 
 
 def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
-    """By captioner, how often raters say that one caption treats its person differently."""
+    """How often raters say that one caption treats its person differently, by captioner."""
     shares: dict[str, float] = {}
     first = next((study.first for study in studies.values()), None)
     for folder, study in studies.items():
@@ -347,7 +348,7 @@ def _shares(studies: dict[Path, PairStudy]) -> dict[str, float]:
 
 
 def print_correlations(folders: Sequence[Path], runs: Path) -> None:
-    """Print how the numbers of finished runs correlate with what raters say."""
+    """Print how the numbers of finished runs correlate with the answers of raters."""
     lines = number_correlations(folders, finished_results(runs))
     if not lines:
         raise DataError(

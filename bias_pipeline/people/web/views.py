@@ -1,4 +1,4 @@
-"""A view of a list: its search, its order and its page, and the links to other views."""
+"""A view of a list, with its search, its order, its page and the links to other views."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LONGEST = 200  # characters of a value
 
 @dataclass(frozen=True)
 class View:
-    """The part of an address after the question mark."""
+    """The view in the part of an address after the question mark."""
 
     path: str  # the address before the question mark
     values: Mapping[str, str]  # values by name, without empty values
 
     @classmethod
     def from_query(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
-        """The view that an address requests; names that the page does not know are left out."""
+        """The view that an address requests; names that the page does not know are ignored."""
         values = {name: given[name].strip() for name in known if given.get(name, "").strip()}
         if any(len(value) > _LONGEST for value in values.values()):
             raise HTTPException(400, f"a filter has more than {_LONGEST} characters; shorten it")
@@ -34,7 +34,7 @@ class View:
         return self.values.get(name, "")
 
     def link(self, **changes: object) -> str:
-        """The address with other values; the page starts again at the first.
+        """The address with other values, which starts again at the first page.
 
         Example:
             >>> View("/", {"metric": "lic", "page": "3"}).link(sort="value", metric="")
@@ -79,7 +79,7 @@ class Page(Generic[T]):
 
     @property
     def first_place(self) -> int:
-        """The place of the first item on the page, from 1."""
+        """The place of the first item on the page, counted from 1."""
         return min((self.view.number - 1) * PAGE + 1, self.count)
 
     @property
@@ -87,7 +87,7 @@ class Page(Generic[T]):
         return min(self.view.number * PAGE, self.count)
 
     def neighbour(self, step: int) -> str:
-        """The link to another page; possibly empty."""
+        """The link to the next or the previous page; may be empty."""
         number = self.view.number + step
         return (
             self.view.link(page=number if number > 1 else "") if 1 <= number <= self.n_pages else ""

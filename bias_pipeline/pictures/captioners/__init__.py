@@ -1,1 +1,1 @@
-"""Captioners that are prompted with pictures, and the networks behind them."""
+"""Captioners that read a picture and a prompt, and the networks behind them."""

@@ -1,8 +1,8 @@
 """Backbones, which turn a picture into a captioner's visual input.
 
-The input comes from the pixels, through a network of ours or a published network
-(``encoder.backbone=timm:NAME``), from the annotated objects, or from objects with their boxes
-(``encoder.backbone=boxes``).
+The input comes from the pixels, through our network or a published network
+(``encoder.backbone=timm:NAME``). The input can also come from the annotated objects, or from
+objects with their boxes (``encoder.backbone=boxes``).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class BackboneInputs(ABC):
     """The visual inputs of N captions."""
 
     def fit(self, train: IntArray) -> Self:
-        """A copy that knows only what the training part contains; by default the same inputs."""
+        """A copy that knows only the content of the training part; by default the same inputs."""
         del train
         return self
 
     @abstractmethod
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The (B, ...) arguments of the network of :meth:`Backbone.build`, by name."""
+        """The (B, ...) arguments of the network of :meth:`Backbone.build`, by their names."""
 
 
 class Backbone(ABC):
@@ -59,7 +59,7 @@ class Backbone(ABC):
         """All settings that decide the inputs, as plain data."""
 
     def require(self) -> None:  # noqa: B027 - most need nothing
-        """Check, before any work, that everything that the backbone needs is present."""
+        """Check, before any work, that all files that the backbone needs are present."""
 
     @abstractmethod
     def digest(self, data: LabelledCaptions) -> str:
@@ -129,10 +129,10 @@ class PixelInputs(BackboneInputs):
 
 @dataclass(frozen=True)
 class AnnotationBackbone(Backbone):
-    """Regions without pixels: the objects that the data set lists for a picture.
+    """Regions without pixels, made of the objects that the data set lists for a picture.
 
-    This backbone is ours and in no paper. With it, the picture metric needs labels and objects but
-    no pictures.
+    This backbone is ours and not from a paper. With this backbone, the picture metric needs labels
+    and objects but no pictures.
     """
 
     needs: ClassVar[str] = "objects"
@@ -168,7 +168,7 @@ def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
 
 
 class NamedObject(NamedTuple):
-    """An object's name and its place, :data:`N_NUMBERS` numbers in [0, 1] if the place is known."""
+    """An object's name and, if its place is known, :data:`N_NUMBERS` numbers in [0, 1] for it."""
 
     name: str
     place: tuple[float, ...] = ()
@@ -186,7 +186,7 @@ class ObjectInputs(BackboneInputs):
         return cls(objects, frozenset(item.name for line in objects for item in line))
 
     def fit(self, train: IntArray) -> Self:
-        """A copy that knows only the objects of the training part."""
+        """A copy that knows only the objects in the training part."""
         known = frozenset(item.name for row in train.tolist() for item in self.objects[row])
         retained = [tuple(item for item in line if item.name in known) for line in self.objects]
         return type(self)(retained, known)
@@ -214,10 +214,10 @@ VERSION = 1  # raise it whenever any region changes
 
 @dataclass(frozen=True)
 class PublishedBackbone(PictureBackbone):
-    """Regions by a published vision network: its last grid, or its tokens.
+    """Regions from a published vision network: its last grid, or its tokens.
 
-    The network is frozen, and regions are stored as float16 for all seeds, recipes and sides of a
-    metric. A captioner that is fitted may tune the network; the captioner then reads pixels.
+    The network is frozen. Its regions are stored as float16 for all seeds, recipes and sides of a
+    metric. A fitted captioner may tune the network, and then reads pixels.
     """
 
     name: str  # the network's name in `encoder.backbone`
@@ -274,10 +274,10 @@ _DRAWN = 64  # pixels a side of the drawings whose regions are read
 
 @dataclass(frozen=True)
 class BoxBackbone(PictureBackbone):
-    """Regions without pixels: the boxes of annotations or of a detector.
+    """Regions without pixels, made of the boxes of annotations or of a detector.
 
-    This backbone is ours and in no paper; it works without pictures. Objects that an edit hides
-    have no box, so masked people are absent.
+    This backbone is ours and not from a paper; it works without pictures. Objects that an edit
+    hides have no box, so masked people are absent.
     """
 
     size: int  # how many numbers describe an object
@@ -303,7 +303,7 @@ class BoxBackbone(PictureBackbone):
 
 
 def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
-    """The visible annotated objects of one picture, in the order of annotation."""
+    """The visible annotated objects of one picture, in the order of the annotations."""
     file = pictures.files[row]
     if file is None:
         return ()
@@ -321,7 +321,7 @@ def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
 
 
 def _place(region: Region) -> tuple[float, ...]:
-    """A region's place, cut at the picture's edges, and its confidence."""
+    """The place of a region, cut at the picture's edges, and its confidence."""
     height, width = region.size
     left, top, wide, high = region.box
     ends = [left / width, top / height, (left + wide) / width, (top + high) / height]
@@ -333,7 +333,7 @@ def _place(region: Region) -> tuple[float, ...]:
 class BoxInputs(ObjectInputs):
     @cached_property
     def _places(self) -> Float32Array:
-        """(N, R, 5) the places of the objects; 0 where a place is unknown."""
+        """(N, R, 5) the places of the objects, which are 0 where a place is unknown."""
         places = np.zeros((*self.numbers.shape, N_NUMBERS), np.float32)
         for row, line in zip(places, self.objects, strict=True):
             for column, item in enumerate(line):

@@ -1,4 +1,4 @@
-"""Files of a batch: the requests that a service takes all at once, and its answers."""
+"""Files of a batch: all requests to a service at once, and its answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WHAT = "answers of a batch: a line with custom_id and response for each request
 def requests_of(
     image: str, picture: str, server: ChatServer, decoding: Decoding
 ) -> Iterator[bytes]:
-    """For each wanted caption of a photo, a line with the request."""
+    """A line with the request for each wanted caption of a photo."""
     for sample in range(decoding.n):
         body = server.question(picture, decoding, sample)
         request = {
@@ -44,7 +44,7 @@ def requests_of(
 
 
 def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
-    """Write requests into as many files as services need; the second file is called ``NAME_2``."""
+    """Write requests into as many files as services need; the second file is ``NAME_2``."""
     written: dict[Path, int] = {}
     lines: list[bytes] = []
 
@@ -67,7 +67,7 @@ def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
 
 
 def check_ids(images: Iterable[str]) -> None:
-    """Refuse image ids that end as ids of requests end if several captions are wanted (``#1``)."""
+    """Refuse image ids that end like ids of requests (``#1``) if several captions are wanted."""
     unclear = next((i for i in images if image_of_request(i)[1] is not None), None)
     if unclear is not None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""A client of the library openai that reads no more of an answer than a caption can need."""
+"""A client of the library openai that limits how much of an answer is read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NOT_COPIED = ("content-encoding", "content-length", "content-type", "transfer-e
 
 
 class UnfitAnswerError(Exception):
-    """The error for an answer that is not read to its end.
+    """The error for an answer that is not read completely.
 
-    The message follows the server's name.
+    The message stands after the server's name.
     """
 
 
 def bounded_client(**settings: Any) -> Any:
-    """A client whose answers have a limited size, are decompressed and are in UTF-8."""
+    """A client whose answers have limited size, are decompressed, and are in UTF-8."""
     import openai
 
     class Client(openai.DefaultAsyncHttpxClient):
@@ -67,7 +67,7 @@ async def _content(response: Any) -> bytes:
 
 
 def _as_utf8(content: bytes, charset: str | None) -> bytes:
-    r"""A text in UTF-8, decoded as the server says; unchanged if that is not an encoding of texts.
+    r"""A text in UTF-8, from the encoding that the server names, if this is one for texts.
 
     Example:
         >>> _as_utf8(b"caf\xe9", "latin-1").decode(), _as_utf8(b"a cat", "rot13")

@@ -1,7 +1,7 @@
-"""A server that speaks chat completions: questions about a photo, its answers, its failures.
+"""Talks to a server of chat completions: asks about photos, handles answers and failures.
 
 Answers become captions, with notes on incomplete answers. After a failure, the request is sent
-again, the photo is left out, or the work ends.
+again, or the photo is left out, or the work ends.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """The name of the server's machine, which identifies runs, since ports change."""
+        """The name of the server's machine, which identifies runs because ports change."""
         return urlsplit(self.url).hostname or ""
 
     @property
@@ -83,7 +83,7 @@ class ChatServer:
 
     @property
     def settings(self) -> dict[str, object]:
-        """The settings that decide the captions, except the decoding."""
+        """The settings that decide the captions, without the decoding."""
         return {
             "request": VERSION,
             "server": "localhost" if self.is_here else self.host,
@@ -92,7 +92,7 @@ class ChatServer:
         }
 
     def upload_notice(self, *, has_key: bool) -> str | None:
-        """A notice that photos leave this machine; None if photos stay."""
+        """A notice that photos leave this machine, or None if photos stay."""
         if self.is_here:
             return None
         open_to_all = "" if self.url.startswith("https:") else ", without encryption"
@@ -113,7 +113,7 @@ class ChatServer:
         }
 
     def picture(self, path: Path) -> str:
-        """A photo as a data URL: an upright JPEG of high quality, without metadata on the place."""
+        """A photo as a data URL: an upright JPEG of high quality, without metadata."""
         photo = self.read(path)
         longest = min(self.longest_side or _LONGEST_OF_JPEG, _LONGEST_OF_JPEG)
         photo.thumbnail((longest, longest))
@@ -132,7 +132,7 @@ class AnsweredCaptions(list[str]):
 
 
 class AnswerCounts:
-    """Collects incomplete answers with their images; safe to use from several threads."""
+    """Collects incomplete answers and their images; several threads may use it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -155,7 +155,7 @@ class AnswerCounts:
         return captions
 
     def sentences(self) -> list[str]:
-        """Sentences on how many captions are empty or cut, and why.
+        """Sentences that say how many captions are empty or cut, and why.
 
         Example:
             >>> counts = AnswerCounts()
@@ -170,7 +170,7 @@ class AnswerCounts:
 
 
 def _plain_text(text: str) -> str:
-    r"""A text without keys, without halves of characters, and without blanks at its ends.
+    r"""A text without keys, without half characters, and without blanks at its ends.
 
     Example:
         >>> _plain_text(" a dog \ud83d ")
@@ -242,7 +242,7 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
 
 
 def broken_answer(server: ChatServer, fault: str) -> Fault:
-    """The fault in an answer of status 200 that reports an error and says nothing of the photo."""
+    """The fault in an answer that has status 200 but reports an error and no text on the photo."""
     return Fault(f"{server.host} {fault}", attempts=ATTEMPTS_AT_ANSWER, status=200)
 
 
@@ -262,7 +262,7 @@ def not_chat(server: ChatServer) -> UsageError:
 
 
 def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> UsageError | None:
-    """The error for an unknown address or model; None if the server knows both."""
+    """The error for an unknown address or model, or None if the server knows both."""
     if models is None:
         if fault.status not in _NO_SUCH_PLACE:
             return None
@@ -280,7 +280,7 @@ def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> Usage
 
 
 def fault_within(response: Any, server: ChatServer) -> Fault | None:
-    """The error within an answer of status 200, as routers send it; None without an error."""
+    """The error in an answer of status 200, which routers send, or None without an error."""
     try:
         body = response.json()
     except (ValueError, RecursionError):
@@ -293,7 +293,7 @@ def fault_within(response: Any, server: ChatServer) -> Fault | None:
 
 
 def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
-    """The fault behind a response with an error status."""
+    """The fault that causes a response with an error status."""
     detail = _detail(response)
     fields = detail if isinstance(detail, dict) else {"message": detail}
     words = redact(" ".join(str(fields.get("message") or "").split()))[:_SHOWN]
@@ -335,7 +335,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
 
 
 def _wanted_wait(response: Any) -> float:
-    """Seconds until the time of ``Retry-After``, which may be a date; 0 without the header."""
+    """Seconds until the time in ``Retry-After``, which may be a date; 0 without the header."""
     wanted = response.headers.get("retry-after", "")
     try:
         return max(0.0, float(wanted))
@@ -346,7 +346,7 @@ def _wanted_wait(response: Any) -> float:
 
 
 def _detail(response: Any) -> Any:
-    """The server's message: ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
+    """The server's message in ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
     try:
         body = response.json()
     except (ValueError, RecursionError):
@@ -357,7 +357,7 @@ def _detail(response: Any) -> Any:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and its causes; the first cause comes last."""
+    """An error and its causes, with the first cause at the end."""
     causes = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)

@@ -1,4 +1,4 @@
-"""Captions written word by word, by greedy or beam search, or by draws.
+"""Writes captions word by word, by greedy search, beam search or random draws.
 
 Needs PyTorch.
 """
@@ -31,7 +31,7 @@ class Writer(Protocol[State]):
         """The state before the first word."""
 
     def step(self, state: State, words: Tensor) -> tuple[State, Tensor]:
-        """Read a word (B,) of each caption; gives (B, V) log-probabilities of the next word."""
+        """Read a word (B,) of each caption; returns (B, V) log-probabilities of the next word."""
 
 
 @torch.inference_mode()

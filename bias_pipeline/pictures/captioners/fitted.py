@@ -1,6 +1,6 @@
-"""Captioners fitted by this program: their folder, captions and answers.
+"""Captioners that this program fitted, with their folder, captions and answers.
 
-A folder has weights (safetensors), configuration, vocabulary, preprocessing and a README; reading
+A folder has weights (safetensors), configuration, vocabulary, preprocessing and a README. Reading
 the folder runs no code. A grounded captioner writes its captions for an emotion.
 """
 
@@ -70,7 +70,7 @@ PREDICTED = "predicted"  # stands for the emotion that the captioner's own head 
 
 
 def read_emotion(text: str) -> Emotion:
-    """The meaning of ``--emotion``: an emotion, ``predicted``, or a table of images' emotions."""
+    """The value of ``--emotion``: an emotion, ``predicted``, or a table of images' emotions."""
     path = Path(text)
     if path.suffix.lower() not in SUFFIXES:
         return text
@@ -122,7 +122,7 @@ class Fitted:
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
-        """Numbers by word, including the end token; the network has an output for each number."""
+        """Numbers of words and of the end token; the network has an output for each number."""
         return {word: n for n, word in enumerate((SPECIALS[-1], *self.words), N_SPECIAL)}
 
     @property
@@ -139,7 +139,7 @@ class Fitted:
         return self.encoder.network(inputs, self.vocabulary, ())
 
     def backbone(self) -> VisionNet | None:
-        """The captioner's published vision network, if it has one; tuned blocks may learn."""
+        """The captioner's published vision network, if it has one; its tuned blocks may learn."""
         if not is_network(self.encoder.backbone):
             return None
         network = load_network(find_network(self.encoder.backbone))
@@ -231,7 +231,7 @@ def _read_file(path: Path) -> object:
 
 
 def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
-    """The encoder that a folder's settings describe; names and types of settings are checked."""
+    """The encoder that the settings in a folder describe; their names and types are checked."""
     usual = CLASSES[kind](NO_PROMPT)
     known = {field.name for field in fields(usual)} - set(_ELSEWHERE)
     if set(settings) != known:
@@ -267,11 +267,10 @@ class FittedNet:
         self.network = _load_network(self.fitted, model).to(device).eval()
 
     def prepare(self, photo: Image) -> Pixels:
-        """(side, side, 3) a photo as the network takes it."""
+        """(side, side, 3) a photo in the form that the network takes."""
         return np.asarray(photo.resize((self.side, self.side), reducing_gap=2.0))
 
     def picture(self, pixels: Sequence[Pixels]) -> dict[str, torch.Tensor]:
-        """The network's input for B pictures (side, side, 3)."""
         import torch
 
         table = PixelInputs(np.stack(pixels))
@@ -280,7 +279,7 @@ class FittedNet:
 
 
 def _load_network(fitted: Fitted, model: Pretrained) -> Any:
-    """The network with the weights of its folder.
+    """The network with the weights in its folder.
 
     Sizes are compared before the network is built, so that no configuration fills the memory.
     """
@@ -321,7 +320,7 @@ class FittedCaptioner:
         self._emotion = emotion
 
     def read(self, path: Path) -> tuple[Pixels, str]:
-        """(side, side, 3) a photo as the network takes it, and its id."""
+        """(side, side, 3) a photo in the form that the network takes, and the photo's id."""
         return self._net.prepare(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
@@ -337,7 +336,7 @@ class FittedCaptioner:
         return decode_captions(self._decoding, images, self._net.device, texts_of)
 
     def emotions(self, photos: Sequence[tuple[Pixels, str]]) -> list[str]:
-        """The emotion in which the caption of each photo is grounded."""
+        """The emotion for which the caption of each photo is written."""
         picture = self._net.picture([pixels for pixels, _ in photos])
         codes = self._codes(picture, [image for _, image in photos])
         return [self._net.fitted.emotions[code] for code in codes.tolist()]
@@ -380,7 +379,7 @@ class FittedCaptioner:
 
 
 class FittedJudge:
-    """Gives log-probabilities of answers under a fitted captioner, with its own vocabulary."""
+    """Computes log-probabilities of answers with a fitted captioner and its own vocabulary."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._net = FittedNet(model, device)

@@ -1,4 +1,4 @@
-"""``encoder=grit``: GRIT (Nguyen et al. 2022) as a prompted captioner, and its backbone.
+"""``encoder=grit``: GRIT (Nguyen et al. 2022) as a captioner with a prompt, and its backbone.
 
 The backbone is a Swin transformer with a region decoder, fresh or with released weights.
 """
@@ -76,7 +76,7 @@ class DetectorBackbone(PictureBackbone):
 
 @dataclass(frozen=True)
 class ReleasedBackbone(PictureBackbone):
-    """The same network with frozen weights from a file; encodes each picture once.
+    """The same network with frozen weights from a file, which encodes each picture once.
 
     Features are stored as float16, for all seeds and sides of a metric.
     """
@@ -132,7 +132,7 @@ class _FeatureExtractor:
         self._net.to(device).eval()
 
     def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
-        """(B, G * D + R * C) the grid of each of B pictures, followed by its regions."""
+        """(B, G * D + R * C) the grid of each of B pictures, with its regions behind it."""
         import torch
 
         turned = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
@@ -165,13 +165,13 @@ FILES = ("weights", "vocabulary")
 
 @dataclass(frozen=True)
 class Grit(PromptCaptioner):
-    """A description of the network, which :meth:`build` makes with PyTorch.
+    """A description of the network; :meth:`build` makes the network with PyTorch.
 
-    Without ``weights`` the whole network is trained from scratch, on the answers alone. (GRIT's own
+    Without ``weights`` the whole network is trained from scratch, only on the answers. (GRIT's own
     detector was pre-trained on the boxes of Visual Genome; here the region decoder gets no boxes.)
-    With ``weights``, the detector comes from the file and is frozen. In a captioner's file, grid
-    network and decoder have weights to start from. With a detector's file, these two start from
-    scratch.
+    With ``weights``, the detector comes from the file and is frozen. A captioner's file also has
+    start weights for the grid network and the decoder. With a detector's file, these two networks
+    start from scratch.
     """
 
     prompt: Prompt  # the prompt for the group
@@ -194,7 +194,7 @@ class Grit(PromptCaptioner):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that decide predictions; paths are not among them."""
+        """The settings that decide predictions, which do not include paths."""
         settings = asdict(self)
         for key in ("cache", "size", "backbone", *FILES):
             settings.pop(key)

@@ -16,7 +16,7 @@ from bias_pipeline.pictures.grit.sizes import GritSize
 
 @dataclass(frozen=True)
 class GritState:
-    """The pictures' features for B captions being written, and the (B, L) words so far."""
+    """The pictures' features for B captions in progress, and the (B, L) words so far."""
 
     visual: Visual
     tokens: Tensor
@@ -54,7 +54,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) the log-probability of each answer after words (B, L) and before a tail (B, M)."""
+        """(B, K) the log-probability of each answer after words (B, L) and before words (B, M)."""
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
@@ -81,9 +81,9 @@ class GritNet(nn.Module):
         return GritState(visual, nothing)
 
     def step(self, state: GritState, words: Tensor) -> tuple[GritState, Tensor]:
-        """Read a word (B,) of each caption; gives (B, V) log-probabilities of the next word.
+        """Read a word (B,) of each caption; returns (B, V) log-probabilities of the next word.
 
-        All words are read again, since captions are short; no state of layers is kept.
+        The method reads all words again, since captions are short, and stores no state of layers.
         """
         tokens = torch.cat([state.tokens, words[:, None]], dim=1)
         states = self.cap_generator(tokens, state.visual)
@@ -104,7 +104,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor,
         visual: Visual,
     ) -> Tensor:
-        """(B,) the log-probability of an answer of several words together with the tail."""
+        """(B,) the log-probability of an answer of several words and the words after it."""
         follows = torch.cat([tokens.new_tensor(answer).expand(len(tokens), -1), tail], dim=1)
         n_follow = len(answer) + tail_lengths
         step = torch.arange(follows.shape[1], device=tokens.device)
@@ -120,7 +120,7 @@ class GritNet(nn.Module):
 
 
 class CaptionAttention(nn.Module):
-    """Multi-head attention with a residual and then a normalisation (Vaswani et al. 2017)."""
+    """Multi-head attention, then a residual and a normalisation (Vaswani et al. 2017)."""
 
     def __init__(self, size: int, n_heads: int, dropout: float) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class CaptionAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Map queries (B, Q, C) to the same; ``visible`` limits what queries see of (B, S, C)."""
+        """Map queries (B, Q, C) to their shape; ``visible`` limits what they see of (B, S, C)."""
         q, k, v = (
             vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
             for vectors in (self.fc_q(queries), *self._keys_and_values(context))
@@ -147,8 +147,9 @@ class CaptionAttention(nn.Module):
 class MemoryAttention(CaptionAttention):
     """Attention to the context and to M learnt slots that do not depend on the input.
 
-    This is the memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as in GRIT's
-    code until April 2023: keys by the square root of a head's size, values by the square root of M.
+    The slots are the memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as in
+    GRIT's code until April 2023. Keys are scaled by the square root of a head's size, and values by
+    the square root of M.
     """
 
     def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
@@ -157,7 +158,7 @@ class MemoryAttention(CaptionAttention):
         self.memory_values = nn.Parameter(torch.randn(1, n_memories, size) / n_memories)
 
     def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys and the values, each (B, S + M, C), with the slots last."""
+        """The keys and the values, each (B, S + M, C), where the slots are last."""
         _, n_memories, size = self.memory_keys.shape
         slots = (
             self.memory_keys * math.sqrt(size / self.n_heads),
@@ -171,7 +172,7 @@ class MemoryAttention(CaptionAttention):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with a residual and then a normalisation."""
+    """Two linear layers, followed by a residual and a normalisation."""
 
     def __init__(self, size: int, inner: int, dropout: float) -> None:
         super().__init__()
@@ -198,7 +199,7 @@ class GridLayer(nn.Module):
 
 
 class GridNet(nn.Module):
-    """The grid feature network: encodes the backbone's coarsest grid for the decoder."""
+    """The grid feature network, which encodes the coarsest grid of the backbone for the decoder."""
 
     def __init__(self, n_inputs: int, size: GritSize, n_memories: int = 0) -> None:
         super().__init__()
@@ -215,16 +216,16 @@ class GridNet(nn.Module):
 
 
 class ParallelLayer(nn.Module):
-    """Words attend to earlier words, then to grid and regions in parallel.
+    """Words attend to earlier words, and then to the grid and the regions in parallel.
 
-    This is the parallel cross-attention of Nguyen et al. (2022). Gates that read the word and the
-    attended vectors give each number of the attended grid and regions a weight::
+    The layer is the parallel cross-attention of Nguyen et al. (2022). Gates that read the word and
+    the attended vectors give each number of the attended grid and regions a weight::
 
         a_g = sigmoid(W_1 [word, grid]), a_r = sigmoid(W_2 [word, regions])
         (a_g * grid + a_r * regions) / sqrt(2)
 
     In the released network both gates have the weights of the first gate, W_1; W_2 is saved but
-    never used. ``second_gate`` chooses between ``paper`` (as above) and ``released``.
+    never used. ``second_gate`` chooses ``paper`` (as above) or ``released``.
     """
 
     def __init__(self, size: GritSize, second_gate: str) -> None:
@@ -236,7 +237,7 @@ class ParallelLayer(nn.Module):
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
-        """Map words (B, L, C) to the same shape; ``visible`` (L, L) says what each word sees."""
+        """Map words (B, L, C) to the same shape; ``visible`` (L, L) says what a word sees."""
         words = self.self_att(words, words, visible) * present
         grid = self.vis_att1(words, visual.grid) * present
         regions = self.vis_att2(words, visual.regions) * present
@@ -269,7 +270,7 @@ class CaptionDecoder(nn.Module):
         self.fc = nn.Linear(size.size, n_words, bias=False)
 
     def forward(self, tokens: Tensor, visual: Visual) -> Tensor:
-        """(B, L, C) the state after each of the words (B, L), which are padded at the end."""
+        """(B, L, C) the state after each of the words (B, L), with padding at the end."""
         length = tokens.shape[1]
         present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)
         visible = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
@@ -282,7 +283,7 @@ class CaptionDecoder(nn.Module):
         return self.fc(states).float().log_softmax(dim=-1)
 
     def _positions(self, length: int) -> Tensor:
-        """(length, C) the vectors of positions; the first word has position 1."""
+        """(length, C) the vectors of positions, where the first word has position 1."""
         if self.positions is not None:
             known = self.positions[1 : length + 1]
             return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # the rest is padding

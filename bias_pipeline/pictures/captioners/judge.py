@@ -85,11 +85,11 @@ class PublishedJudge(Encoder):
 
 @dataclass(frozen=True)
 class Judge(PublishedJudge, AnsweringEncoder):
-    """An image-text model, published or fitted by this program, without training (zero-shot).
+    """An image-text model, published or fitted by this program, that is not trained (zero-shot).
 
-    The model gives the probability of each answer after picture and prompt. If the model wrote the
-    captions, it judges itself. A captioner fitted by this program uses its own picture size instead
-    of ``side``.
+    The model gives the probability of each answer after the picture and the prompt. If the same
+    model wrote the captions, it judges itself. A captioner fitted by this program uses its own
+    picture size instead of ``side``.
 
     Example:
         >>> from bias_pipeline.pictures.captioners.prompt import Prompt
@@ -147,7 +147,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         }
 
     def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
-        """(N, K) the log-probability of each group's answer together with the words after it."""
+        """(N, K) the log-probability of each group's answer and of the words after it."""
         from bias_pipeline.models.blocks import store_in
         from bias_pipeline.models.picture_vectors import answers_to
         from bias_pipeline.models.runner import Model
@@ -210,7 +210,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class QuestionItems(Items):
-    """N questions, which do not depend on the training part."""
+    """N questions, which are the same for every training part."""
 
     questions: Sequence[Question]  # about each caption and its picture
 
@@ -224,5 +224,5 @@ class QuestionItems(Items):
         return self
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """The rows of the questions; each model makes its own inputs from the questions."""
+        """The rows of the questions, from which each model makes its own inputs."""
         return {"rows": np.asarray(rows, np.int64)}

@@ -1,4 +1,4 @@
-"""Small networks of captioners: backbones, answers, low-rank tuning. Needs PyTorch."""
+"""Small networks of captioners: backbones, networks for answers, low-rank tuning. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Regions = tuple[Tensor, Tensor]
 
 
 class Convolutions(nn.Module):
-    """Layers of 3 x 3 convolutions; each layer halves the picture until it has the grid's size."""
+    """Layers of 3 x 3 convolutions; each layer halves the picture, down to the grid's size."""
 
     def __init__(self, side: int, width: int, grid: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Convolutions(nn.Module):
 
 
 class ListedObjects(nn.Module):
-    """A vector for each kind of object, and a vector for a picture without objects."""
+    """A vector for each kind of object, and a vector for pictures without objects."""
 
     def __init__(self, n_kinds: int, size: int, nothing: int) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class ListedObjects(nn.Module):
 
 
 class PlacedObjects(nn.Module):
-    """For each object, a vector for its kind plus a vector for its place."""
+    """The vector of an object's kind plus the vector of its place, for each object."""
 
     def __init__(self, n_kinds: int, n_numbers: int, size: int, nothing: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class PlacedObjects(nn.Module):
 
 
 class AnswersNet(nn.Module):
-    """Returns the scores of answers in a form that a softmax turns into their probabilities."""
+    """Returns scores of answers that a softmax turns into the answers' probabilities."""
 
     def __init__(self, *, renormalise: bool) -> None:
         super().__init__()
@@ -111,9 +111,9 @@ class TunedNet(nn.Module):
 
 
 def init_he(network: nn.Module) -> None:
-    """Draw weights as He et al. (2015) do for layers with ReLU, and set biases to zero.
+    """Draw weights by the method of He et al. (2015) for layers with ReLU, and set biases to 0.
 
-    Layers that start at zero on purpose stay as they are.
+    Layers that start at zero on purpose are not changed.
     """
     for module in network.modules():
         if isinstance(module, nn.Linear | nn.Conv2d) and module.weight.any():

@@ -1,7 +1,8 @@
-"""Prompts, after which a captioner predicts the group's name; the base class of such captioners.
+"""Prompts after which a captioner predicts the group's name, and the base of such captioners.
 
-A prompt is a caption and words around it, which the captioner reads word by word (teacher forcing).
-Only its predictions of the answer are used. Such an encoder gives answers instead of vectors.
+A prompt is a caption with words around it. The captioner reads it word by word (teacher forcing).
+Only the captioner's predictions of the answer are used. Such an encoder gives answers instead of
+vectors.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Prompt(Configurable):
         return answers
 
     def lacking(self, groups: Sequence[str], known: Container[str]) -> list[str]:
-        """The words of the template and of the answers that are not in ``known``, sorted.
+        """The words of the template and of the answers that ``known`` lacks, sorted.
 
         Example:
             >>> Prompt("gender").lacking(["man", "woman"], {"is", "the", "man", "therefore"})
@@ -95,7 +96,7 @@ class Prompt(Configurable):
 
 @dataclass(frozen=True, eq=False)
 class Prompted:
-    """N captions in their prompts, as numbers of words.
+    """N captions within their prompts, as numbers of words.
 
     Words of training captions, of the template and of the answers have numbers; all other words are
     unknown.
@@ -107,7 +108,7 @@ class Prompted:
 
     @cached_property
     def vocabulary(self) -> Mapping[str, int]:
-        """Each word's number: frequent words come first, equally frequent words by the alphabet."""
+        """The number of each word; frequent words come first, ties in alphabetical order."""
         captions = self.data.captions.take(self.train)
         ranked = [
             word
@@ -135,7 +136,6 @@ class Prompted:
 
     @cached_property
     def _lines(self) -> tuple[list[list[int]], list[list[int]]]:
-        """(N,) numbers of the words before each answer, and (N,) of the words after it."""
         captions, number = self.data.captions, self.vocabulary
         table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
         ends = captions.starts[1:-1]
@@ -151,17 +151,17 @@ class Prompted:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) how many words are read before the answer."""
+        """(N,) the number of words that are read before the answer."""
         return np.array(list(map(len, self._lines[0])), np.int64)
 
     @property
     def whole_lengths(self) -> IntArray:
-        """(N,) how many words each prompt has, with the longest answer and the words after it."""
+        """(N,) how many words each prompt has, with its longest answer and the words after it."""
         after = np.array(list(map(len, self._lines[1])), np.int64)
         return self.lengths + max(map(len, self._answers), default=0) + after
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L) and ``lengths`` (B,); also both for words after the answer, if any."""
+        """``tokens`` (B, L) and ``lengths`` (B,), and both for words after the answer, if any."""
         before, after = ([lines[row] for row in rows.tolist()] for lines in self._lines)
         arrays = {"tokens": _pad(before), "lengths": self.lengths[rows]}
         if self.prompt.words_after:
@@ -171,7 +171,7 @@ class Prompted:
 
 
 def _pad(lines: Sequence[Sequence[int]]) -> IntArray:
-    """(B, L) the lines, padded to the longest line."""
+    """(B, L) the lines, padded to the length of the longest line."""
     table = np.full((len(lines), max(map(len, lines), default=0)), PAD, np.int64)
     for row, line in zip(table, lines, strict=True):
         row[: len(line)] = line
@@ -187,7 +187,7 @@ def digest_with(data: LabelledCaptions, image_digest: str) -> str:
 
 
 def require_groups(data: LabelledCaptions) -> None:
-    """Refuse tasks: a prompted captioner names one group."""
+    """Refuse tasks, because a prompted captioner names one group."""
     if data.multi_label:
         raise NotApplicableError(
             f"{data.name}: a prompted captioner predicts one group, not tasks; choose another "
@@ -196,7 +196,7 @@ def require_groups(data: LabelledCaptions) -> None:
 
 
 class PromptCaptioner(NetEncoder):
-    """A captioner that is prompted for the group; the head returns the captioner's answers.
+    """A captioner that a prompt asks for the group; its head returns the captioner's answers.
 
     The network gives (B, K) log-probabilities of the answers.
     """
@@ -231,7 +231,7 @@ class PromptCaptioner(NetEncoder):
         return digest_with(data, self.visual.digest(data))
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
-        """If there is a cache, one process reads all pictures into it once."""
+        """If there is a cache, let one process read all pictures into it, once."""
         if self.visual.cache is not None:
             self.visual.read(data)
         return None
@@ -243,7 +243,7 @@ class PromptCaptioner(NetEncoder):
 
 @dataclass(frozen=True, eq=False)
 class PromptedItems(Items):
-    """N captions with visual inputs, the same for all attackers."""
+    """N captions with visual inputs, which are the same for all attackers."""
 
     prompt: Prompt
     data: LabelledCaptions
@@ -268,7 +268,7 @@ class PromptedInputs:
 
 @dataclass(frozen=True)
 class Answers(Head):
-    """``head=answers``: the captioner's own output is the prediction, without a head."""
+    """``head=answers``: the captioner's own output is the prediction, without another head."""
 
     # Whether probabilities are normalised over the groups' answers; ImageCaptioner2 does not say.
     # Otherwise they are probabilities among all words, and the rest belongs to no group.

@@ -1,4 +1,4 @@
-"""``encoder=sat``: Show, Attend and Tell (Xu et al. 2015) as a prompted captioner."""
+"""``encoder=sat``: Show, Attend and Tell (Xu et al. 2015) as a captioner with a prompt."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Side = Annotated[int, Range(low=32, high=1024)]
 
 @dataclass(frozen=True)
 class Sat(PromptCaptioner):
-    """A description of the network, which ``build`` makes with PyTorch."""
+    """A description of the network; ``build`` makes the network with PyTorch."""
 
     prompt: Prompt  # the prompt for the group
     # The equations: of the `paper`, of a widely used `tutorial` in PyTorch, or of `artemis`, which
@@ -67,7 +67,7 @@ class Sat(PromptCaptioner):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings that decide predictions; the cache is not among them."""
+        """The settings that decide predictions, which do not include the cache."""
         settings = asdict(self)
         for key in ("cache", "backbone", "side", "width"):
             settings.pop(key)
@@ -101,7 +101,7 @@ class Sat(PromptCaptioner):
         answers: AnswerNumbers,
         n_groups: int = 0,
     ) -> SatNet:
-        """See the base class; with ``n_groups``, captions are grounded in a group."""
+        """The network with fresh weights; with ``n_groups``, captions are written for a group."""
         from bias_pipeline.pictures.captioners.sat_net import DESIGNS, SatNet
 
         seeing = self.visual.build(visual)

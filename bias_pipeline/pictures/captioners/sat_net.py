@@ -1,4 +1,4 @@
-"""A prompted Show, Attend and Tell (Xu et al. 2015) in its published versions. Needs PyTorch."""
+"""Show, Attend and Tell (Xu et al. 2015) with a prompt, in published versions. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class EncodedPictures(NamedTuple):
-    """Values that are the same for all steps of a batch."""
+    """Values that are equal for all steps of a batch."""
 
     regions: Tensor  # (B, R, D)
     keys: Tensor  # (B, R, A) regions projected for attention
@@ -56,7 +56,7 @@ class EncodedPictures(NamedTuple):
 
 @dataclass(frozen=True)
 class SatDecodingState:
-    """The state of B captions being written."""
+    """The state of B captions in progress."""
 
     step: Step
     encoded: EncodedPictures
@@ -71,7 +71,7 @@ class SatDecodingState:
 
 
 class SatNet(nn.Module):
-    """Gives the log-probability of each answer to a prompt, read word by word, on a picture."""
+    """Computes the log-probability of each answer to a prompt, read word by word, on a picture."""
 
     together = 256  # pictures per batch when the network predicts
 
@@ -130,7 +130,7 @@ class SatNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) the log-probability of each answer after words (B, L) and before a tail (B, M)."""
+        """(B, K) the log-probability of each answer after words (B, L) and before words (B, M)."""
         encoded = self._encode(picture, None)
         step = self._start(encoded)
         total = torch.zeros_like(encoded.present, dtype=torch.float32)
@@ -159,7 +159,7 @@ class SatNet(nn.Module):
     ) -> Tensor:
         """(B, L, V) log-probability that each word of the vocabulary follows each of L words.
 
-        ``group`` (B, K) is the vector of each caption's group, if captions are grounded.
+        ``group`` (B, K) is the vector of each caption's group, if captions are written for a group.
         """
         encoded = self._encode(picture, group)
         step = self._start(encoded)
@@ -185,7 +185,7 @@ class SatNet(nn.Module):
         return SatDecodingState(step, reading.encoded), self._words(step, words)
 
     def _encode(self, picture: Mapping[str, Tensor], group: Tensor | None) -> EncodedPictures:
-        """Prepare pictures and the vector (B, K) of each caption's group for all steps."""
+        """Prepare the pictures, and the vector (B, K) of each caption's group, for all steps."""
         regions, present = self.seeing(**picture)
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
@@ -200,7 +200,7 @@ class SatNet(nn.Module):
         )
 
     def _start(self, encoded: EncodedPictures) -> Step:
-        """The state before any word, from the mean region."""
+        """The state before any word, computed from the mean region."""
         mean = _mean(encoded.regions, encoded.present)
         hidden, cell = self.first_hidden(mean), self.first_cell(mean)
         if self.design.tanh_start:
@@ -208,13 +208,13 @@ class SatNet(nn.Module):
         return Step(hidden, cell, mean, encoded.present.to(encoded.regions.dtype))
 
     def _word_gates(self, words: Tensor) -> Tensor:
-        """(..., 4 H) what words (...) contribute to the gates of the cell."""
+        """(..., 4 H) the contribution of words (...) to the gates of the cell."""
         size = self.vectors.embedding_dim
         vectors = self.vectors(words)
         return nn.functional.linear(vectors, self.cell.weight_ih[:, :size], self.cell.bias_ih)
 
     def _step(self, read: Tensor, before: Step, encoded: EncodedPictures) -> Step:
-        """Read one word, given as (B, 4 H), and attend to the regions (the paper's eq. 1 to 6)."""
+        """Read one word, given as (B, 4 H), and attend to the regions (eq. 1 to 6 of the paper)."""
         size = self.vectors.embedding_dim
         hidden_dim, key_dim = self.cell.hidden_size, encoded.keys.shape[2]
         ends = [4 * hidden_dim, 4 * hidden_dim + key_dim]
@@ -234,7 +234,7 @@ class SatNet(nn.Module):
         return Step(torch.sigmoid(out) * torch.tanh(cell), cell, context, weights)
 
     def _words(self, step: Step, last: Tensor) -> Tensor:
-        """(B, V) log-probabilities of the next word, given the last word (B,) of each caption."""
+        """(B, V) log-probabilities of the next word after the last word (B,) of each caption."""
         state = self.dropout(step.hidden)
         if self.design.deep_output:
             context = self.from_context(step.context)
@@ -268,7 +268,7 @@ class SatNet(nn.Module):
         return log_probs
 
     def _uneven_attention_penalty(self, total: Tensor, present: Tensor) -> Tensor | float:
-        """How far the summed attention to each region differs from 1 (the paper's equation 14)."""
+        """How far the total attention to each region is from 1 (equation 14 of the paper)."""
         if not self.attention_penalty:
             return 0.0
         off = ((1 - total) ** 2) * present
@@ -282,7 +282,7 @@ def _mean(regions: Tensor, present: Tensor) -> Tensor:
 
 
 def _where_live(live: Tensor, after: Step, before: Step) -> Step:
-    """For rows that are ``live`` (B,), the step after the word; for other rows, the step before."""
+    """The step after the word for rows that are ``live`` (B,), and the step before for others."""
     hidden, cell, context = (
         torch.where(live[:, None], a.to(b.dtype), b)
         for a, b in zip(after[:3], before[:3], strict=True)

@@ -1,4 +1,4 @@
-"""Captions by a model behind a server that speaks chat completions, many requests at a time."""
+"""Captions photos by a model behind a server of chat completions, many requests at a time."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _CONNECT_S = 20.0
 
 
 class _RequestFailedError(Exception):
-    """Raised if a request has no answer, though other requests may have one."""
+    """The error for a request without an answer, if other requests may have an answer."""
 
 
 class ServedCaptioner:
-    """Captions photos by a server.
+    """Captions photos with the help of a server.
 
-    The captioner is a context: its end gives up all open requests.
+    The captioner is a context; when the context ends, all open requests are given up.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ServedCaptioner:
             await self._client.close()
 
     def start(self) -> ServedCaptioner:
-        """Tell the user if photos leave this machine, and start; returns the captioner itself."""
+        """Tell the user if photos leave this machine, and start; returns the captioner."""
         import openai
 
         key = os.environ.get(KEY, "").strip()
@@ -136,7 +136,7 @@ class ServedCaptioner:
         return self
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo; called by a thread for each photo of a batch."""
+        """The captions of a photo; a thread calls this method for each photo of a batch."""
         picture, image = self._server.picture(path), image_id(path.name)
         with self._entering:
             if self._left:
@@ -209,7 +209,7 @@ class ServedCaptioner:
         return fault
 
     async def _rest(self, wait_s: float) -> None:
-        """Wait for some seconds; raise an error if the work ends before that."""
+        """Wait for some seconds; an error is raised if the work ends earlier."""
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._ended.wait()
@@ -256,7 +256,7 @@ class ServedCaptioner:
         raise _RequestFailedError(fault.words)
 
     async def _models(self) -> list[str] | None:
-        """The names of the server's models; None if the server lists no models."""
+        """The names of the server's models, or None if the server lists no models."""
         import openai
 
         assert self._client is not None
@@ -267,7 +267,7 @@ class ServedCaptioner:
         return None
 
     def _check_answer(self, image: str, text: str) -> Answer | Fault:
-        """The answer in a text, or the fault in its shape; also counts tokens."""
+        """The answer in a text, or the fault in its form; the method also counts tokens."""
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")
@@ -297,7 +297,7 @@ class ServedCaptioner:
             self._giving_up = None
 
     def _note_fault(self, fault: Fault, started: float) -> None:
-        """Slow down if the server asks for it; end the work unless the server answers in time."""
+        """Slow down if the server asks for it; end the work if the server stops answering."""
         if fault.status in FOR_LOAD:
             self._pace.slow_down(started, fault.wait_s)
         if self._giving_up is None:
@@ -317,7 +317,7 @@ class ServedCaptioner:
 
     @property
     def retry(self) -> str:
-        """Why a request waits, as text; empty once the server has answered again."""
+        """The reason why a request waits, as text; empty once the server has answered again."""
         words, then = self._retry
         left = then - time.monotonic()
         return f"{words} in {duration(left)}" if left > 0 else words
@@ -354,9 +354,9 @@ _LOOK_S = 0.1  # seconds between two looks at whether the gap has changed
 
 
 class Pace:
-    """The gap between two requests, which a refusal doubles and answers shorten.
+    """The gap between two requests; a refusal doubles the gap, and answers shorten it.
 
-    The gap is always shorter than the mean gap between the answers of the last minute. Times in
+    The gap is always shorter than the mean gap between the answers of the last minute. Periods in
     which the server wants no request do not count.
     """
 
@@ -398,7 +398,7 @@ class Pace:
             self.gap_s = self.gap_s * _FASTER if self.gap_s > _NO_GAP_S else 0.0
 
     def _open_s(self, now: float) -> float:
-        """The seconds so far, without times in which the server wants no request."""
+        """The seconds so far, without periods in which the server wants no request."""
         return now - self._closed_s + max(0.0, self._closed_until - now)
 
     def _shown_gap_s(self, now: float) -> float:
@@ -412,7 +412,7 @@ class Pace:
 
 
 def wait_before(attempt: int, longest_s: float = LONGEST_WAIT_S) -> float:
-    """Seconds before a request is sent again, doubled each time.
+    """Seconds before a request is sent again, which double each time.
 
     Example:
         >>> 0.18 <= wait_before(1) <= 0.25, 45 <= wait_before(20) <= 60

@@ -59,8 +59,8 @@ Number = Annotated[int, Range(low=1, high=1000)]
 Temperature = Annotated[float, Range(low=0, high=100)]
 Seed = Annotated[int, Range(low=0, high=2**32 - 1)]
 _ABOUT = (
-    "Caption photos with any image-text model of transformers, a captioner of fit, or a model "
-    "behind a server; the work can be split over parallel jobs"
+    "Caption photos with any image-text model of transformers, a captioner trained by fit, or a "
+    "model behind a server; the work can be split over parallel jobs"
 )
 JOB = "caption"
 NEW_TOKENS = 30
@@ -85,9 +85,10 @@ def parser() -> Parser:
     parser.add_argument(
         "--prompt",
         default="",
-        help="a question to the model, or the beginning of every caption, which is not kept "
-        "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' prompt for "
-        "BLIP-2, Florence-2 and PaliGemma, a question for all others)",
+        help="a question to the model, or the beginning of every caption; this text is removed "
+        "from the captions in the file (default: nothing for BLIP, GIT and "
+        "vision-encoder-decoder, the authors' prompt for BLIP-2, Florence-2 and PaliGemma, "
+        "a question for all others)",
     )
     for name, kind, usual, about in (
         ("max-new-tokens", NewTokens, None, f"most tokens of a caption (default: {NEW_TOKENS})"),
@@ -111,22 +112,23 @@ def parser() -> Parser:
         "--dtype",
         choices=("float32", "bfloat16"),
         default="float32",
-        help="precision of the computation; bfloat16 takes half the memory and is for GPUs, but "
-        "then the size of the batch can change single words (default: float32)",
+        help="precision of the computation; bfloat16 is for GPUs and takes half the memory, but "
+        "single words may then depend on the batch size (default: float32)",
     )
     parser.add_argument(
         "--limit",
         type=number(Count),
         metavar="N",
-        help="caption only the first N photos; with --shard, the first N of the share",
+        help="caption only the first N photos; with --shard, caption the first N photos of the "
+        "share",
     )
     add_masking_options(parser)
     parser.add_argument(
         "--emotion",
         metavar="NAME|predicted|FILE",
-        help="the emotion to write for: a name, the word predicted (each photo's predicted "
-        "emotion), or a table with image_id, emotion; only for captioners that were made by fit "
-        "sat encoder.grounding=emotion",
+        help="the emotion that captions should express: a name, the word predicted (each photo's "
+        "predicted emotion), or a table with the columns image_id and emotion; only for "
+        "captioners fitted with encoder.grounding=emotion",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)
@@ -227,9 +229,10 @@ def add_server_options(parser: Parser) -> None:
     group.add_argument(
         "--server",
         metavar="URL",
-        help="ask the model behind this address, such as http://localhost:8000/v1; --model is "
-        f"the model's name there, --batch is how many requests are sent at once (default: "
-        f"{AT_ONCE}), --max-new-tokens is {SERVED_TOKENS} by default",
+        help="send photos to the server at this address, such as http://localhost:8000/v1; "
+        "--model is then the name of the model on the server, --batch is how many requests "
+        f"are sent at once (default: {AT_ONCE}), and --max-new-tokens is {SERVED_TOKENS} by "
+        "default",
     )
     group.add_argument(
         "--timeout",
@@ -248,14 +251,14 @@ def add_server_options(parser: Parser) -> None:
         "--longest-side",
         type=number(Side),
         metavar="PIXELS",
-        help="longest side in pixels; larger photos are shrunk before they are sent (default: no "
-        "shrinking)",
+        help="longest side of photos in pixels; larger photos are shrunk before they are sent "
+        "(default: no shrinking)",
     )
     group.add_argument(
         "--to-batch",
         type=file_of("JSON Lines", ".jsonl"),
         metavar="FILE",
-        help="send nothing; write the requests without an answer into FILE, for a service "
+        help="send nothing; write the requests that have no answer yet to FILE, for a service "
         "that takes batches",
     )
     group.add_argument(
@@ -263,7 +266,7 @@ def add_server_options(parser: Parser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="read the answers to the requests of --to-batch",
+        help="read the answers to the requests that --to-batch wrote",
     )
 
 
@@ -360,7 +363,7 @@ def _server(options: Namespace, masked: MaskedPhotos | None) -> ChatServer:
 
 
 def _store(options: Namespace, masked: MaskedPhotos | None) -> tuple[BlockStore, Decoding]:
-    """The store of blocks and the decoding; requests and batches use the same store."""
+    """The store of blocks and the decoding, which requests and batches share."""
     decoding: Decoding = options.decoding
     decoding = replace(decoding, prompt=decoding.prompt or usual_prompt(""))
     recorded = {"decoding": str(decoding), **asdict(decoding)}

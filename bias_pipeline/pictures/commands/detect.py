@@ -53,8 +53,8 @@ def data_detect_parser() -> Parser:
         "--min-score",
         type=number(MinScore),
         default=0.1,
-        help="write only detections with at least this score (default: 0.1); "
-        "image_masking.min_score may ask for more",
+        help="write only detections with at least this score (default: 0.1); masking uses only "
+        "detections with at least image_masking.min_score",
     )
     return parser
 

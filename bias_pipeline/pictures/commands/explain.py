@@ -1,4 +1,4 @@
-"""``explain gradcam``: where a captioner looked when it wrote a caption."""
+"""``explain gradcam``: shows where a captioner looked when it wrote a caption."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ DRAWN = 12
 MANIFEST = "settings.json"
 GGUF = ".gguf"
 _ABOUT = (
-    "Grad-CAM of captions: for each picture, the captioner writes a caption, and a map shows "
-    "where it looked when it wrote the word that names a group. The attribution score is the "
-    "share of the map outside the people. Writes attribution.parquet (a row for each image) and "
-    "pictures of the first maps."
+    "Grad-CAM of captions: the captioner captions each picture, and a map shows where the "
+    "captioner looked when it wrote the word that names a group. The attribution score is the "
+    "share of the map that lies outside people. The command writes attribution.parquet (a row for "
+    "each image) and pictures of the first maps."
 )
 _PEOPLE = ("all", "largest", "foreground")
 
@@ -47,8 +47,8 @@ def gradcam_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="dataset=... attribute=... image_masking=... as for run (default: pictures as they "
-        "are)",
+        help="settings as for run: dataset=... attribute=... image_masking=... (default: pictures "
+        "without masks)",
     )
     parser.add_argument("--model", required=True, help="a captioner, as for caption")
     parser.add_argument(
@@ -56,20 +56,23 @@ def gradcam_parser() -> Parser:
     )
     parser.add_argument("--out", type=Path, required=True, help="a new folder")
     parser.add_argument(
-        "--words", default="", help="words, separated by commas, instead of the attribute's words"
+        "--words",
+        default="",
+        help="words to explain, separated by commas, instead of the attribute's words",
     )
     parser.add_argument(
         "--layer",
         default="auto",
-        help="name of a module; attention: the last module with cross-attention; auto: the last "
-        "feature map through which the whole picture passes (default: auto)",
+        help="the layer to explain: the name of a module, attention (the last module with "
+        "cross-attention) or auto (the last feature map that the whole picture passes "
+        "through) (default: auto)",
     )
     parser.add_argument(
         "--people",
         choices=_PEOPLE,
         default=_PEOPLE[0],
-        help="measure how much of a map lies outside these people: all people, the largest "
-        "person, or people in the foreground (default: all)",
+        help="the people with whom the map is compared: all people, the largest person, or "
+        "people in the foreground (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(
@@ -85,7 +88,7 @@ def gradcam_parser() -> Parser:
         "--batch", type=number(Batch), default=BATCH, help=f"batch size (default: {BATCH})"
     )
     parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+        "--device", default="auto", help="the device: auto, cpu, cuda, cuda:1, ... (default: auto)"
     )
     parser.add_argument("--server", help=SUPPRESS)
     return parser
@@ -116,7 +119,7 @@ def gradcam_command(words: Sequence[str]) -> int:
 
 
 def forced_captioner(model: Pretrained, device: str, prompt: str = "") -> ForcedCaptioner[Any]:
-    """A captioner of any kind that ``caption`` takes, ready to read its captions with gradients."""
+    """A captioner of any kind that ``caption`` takes, prepared to read captions with gradients."""
     if model.kind in FITTED:
         from bias_pipeline.pictures.forced_captions import FittedForced
 

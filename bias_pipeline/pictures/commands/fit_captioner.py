@@ -1,4 +1,4 @@
-"""``fit sat`` and ``fit grit``: fit a captioner."""
+"""``fit sat`` and ``fit grit``: train a captioner."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def captioner(options: Namespace) -> str:
 
 
 def _grounding(options: Namespace) -> str | None:
-    """The attribute of ``encoder.grounding``; replaces this override by ``attribute=``."""
+    """The attribute in ``encoder.grounding``; replaces this override by ``attribute=``."""
     words = [word for word in options.overrides if word.startswith(GROUNDING)]
     if not words:
         return None
@@ -78,7 +78,7 @@ def _grounding(options: Namespace) -> str | None:
 
 
 def _tuned_blocks(options: Namespace) -> int:
-    """The number in ``fit.tune_backbone``, or 0; removes this override."""
+    """The number in ``fit.tune_backbone``, or 0; the function removes this override."""
     words = [word for word in options.overrides if word.startswith(TUNED)]
     options.overrides = [word for word in options.overrides if word not in words]
     given = words[-1].removeprefix(TUNED) if words else "0"
@@ -88,7 +88,7 @@ def _tuned_blocks(options: Namespace) -> int:
 
 
 def _cell_of_captioner(options: Namespace) -> Cell:
-    """The configuration of the attacker of this kind, with its sizes and training."""
+    """The configuration of the attacker of this kind, with its sizes and its training."""
     from bias_pipeline.run import compose
 
     for word in options.overrides:

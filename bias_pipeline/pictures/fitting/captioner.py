@@ -86,7 +86,7 @@ class CaptionInputs:
         return cls(numbers, images, visual, groups, hidden)
 
     def counts(self, n_words: int) -> IntArray:
-        """(W,) how often each of W words occurs, with an end token after each caption.
+        """(W,) the number of times that each of W words occurs, with an end token per caption.
 
         Example:
             >>> CaptionInputs([[5, 4, 5]], np.array([0]), None).counts(6)
@@ -100,7 +100,7 @@ class CaptionInputs:
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """``tokens`` (B, L), padded, with start and end; ``group`` (B, K); the pictures."""
+        """``tokens`` (B, L) with start, end and padding; ``group`` (B, K); and the pictures."""
         lines = [[START, *self.numbers[row], END] for row in np.asarray(rows).tolist()]
         tokens = np.full((len(lines), max(map(len, lines))), PAD, np.int64)
         for line, caption in zip(tokens, lines, strict=True):
@@ -196,7 +196,7 @@ class Lesson:
 
     @property
     def key(self) -> str:
-        """SHA-256 (hex) of all that decides the weights."""
+        """SHA-256 (hex) of everything that decides the weights."""
         spec = json.dumps(self.recipe.spec, sort_keys=True)
         image_digest = self.backbone.digest(self.images)
         text = f"{VERSION} {self.kind} {spec} {self.captions.digest} {image_digest} {self.seed}"
@@ -218,7 +218,7 @@ def fit_captioner(
 ) -> Sequence[float]:
     """Fit a captioner and write its folder, completely or not at all.
 
-    With several devices, each has one process; batches are the same as with one device.
+    With several devices, each device has one process; batches are the same as with one device.
     """
     side_of(lesson.encoder)
     with draft_of(folder) as draft:

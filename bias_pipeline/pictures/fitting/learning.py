@@ -1,6 +1,6 @@
 """Trains a captioner to write word by word. Needs PyTorch and Lightning.
 
-A grounded captioner also gets a head that guesses the group of a picture (Img2Emo).
+A captioner that writes for a group also gets a head that guesses the group of a picture (Img2Emo).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EPSILON = 1e-5  # of the confident loss, as in the authors' code
 
 
 class CaptionLearner(Learner):
-    """Learns the next word of captions, given the words before it (teacher forcing)."""
+    """Learns the next word of captions after the words before it (teacher forcing)."""
 
     def __init__(self, network: Any, optimizer: Optimizer, schedule: Schedule | None) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class CaptionLearner(Learner):
         return (loss + getattr(self.network, "penalty", 0.0)) * batch.weight
 
     def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """The cross-entropy of words, averaged within each caption (B, L) and then over captions.
+        """The cross-entropy of words, averaged within each caption (B, L), then over captions.
 
         So the weight of a caption does not depend on its batch.
         """
@@ -61,7 +61,7 @@ _GENTLE = 0.1  # the share of the captioner's learning rate with which a publish
 
 @dataclass(frozen=True)
 class _Gentle(Optimizer):
-    """An optimiser that moves the weights of a published vision network less than other weights."""
+    """An optimiser that changes a published vision network's weights less than other weights."""
 
     optimizer: Optimizer
 
@@ -90,7 +90,7 @@ def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
 
 
 class EqualizedLearner(CaptionLearner):
-    """Also learns to name a group by the person rather than by the scene.
+    """Also learns to name a group by the person and not by the scene.
 
     ``members`` (V, 2) is 1 if a word names a group.
     """
@@ -131,7 +131,7 @@ class EqualizedLearner(CaptionLearner):
     def _confusion(
         self, tokens: Tensor, named: Tensor, can_hide: Tensor, hidden: dict[str, Tensor]
     ) -> Tensor:
-        """How much groups' probabilities differ at words that name a group if people are hidden."""
+        """How much groups' probabilities differ at words of a group when people are hidden."""
         rows = (can_hide & named.flatten(1).any(dim=1)).nonzero().squeeze(1)
         if not len(rows):
             return named.new_zeros(())
@@ -141,7 +141,7 @@ class EqualizedLearner(CaptionLearner):
         return apart.sum() / len(tokens)
 
     def _by_group(self, log_probs: Tensor) -> Tensor:
-        """(B, L, 2) the summed probability of each group's words."""
+        """(B, L, 2) the sum of the probabilities of each group's words."""
         return log_probs.float().exp() @ self.members
 
 
@@ -161,7 +161,7 @@ _STEPS = 100
 
 
 def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: IntArray) -> float:
-    """Fit only the head, to the mean regions of pictures, by logistic regression.
+    """Fit only the head to the mean regions of pictures, by logistic regression.
 
     ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which. We
     chose this head on the captioner's own vision network, which is frozen by then. Each caption has

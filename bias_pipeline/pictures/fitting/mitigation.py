@@ -1,12 +1,12 @@
-"""How ``fit`` trains against a bias: the losses of the Equalizer.
+"""The losses of the Equalizer, by which ``fit`` trains against a bias.
 
 With ``fit --equalizer``, a captioner learns to name a group by the person and not by the scene. The
 two losses of Hendricks, Burns, Saenko, Darrell and Rohrbach (2018), "Women also Snowboard", are
 added to the cross-entropy of words. Both losses are computed at every word that names one of two
-groups. p(g) is the summed probability of all words of group g. The appearance confusion loss, on
-the picture with people hidden, is |p(first) - p(second)|. The confident loss, on the whole picture,
-is p(the other group) / (p(the caption's group) + 1e-5). Both losses are summed over a caption's
-words and averaged over captions.
+groups. p(g) is the sum of the probabilities of all words of group g. The appearance confusion loss
+is |p(first) - p(second)| on the picture with people hidden. The confident loss is p(the other
+group) / (p(the caption's group) + 1e-5) on the whole picture. Both losses are summed over a
+caption's words and averaged over captions.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CAN_HIDE = "can_hide"
 
 @dataclass(frozen=True)
 class EqualizerWeights:
-    """The weights of the two losses; the loss of words has weight 1.
+    """The weights of the two losses; the loss of words has the weight 1.
 
-    The defaults come from the authors' training script. The script sums the losses of a batch; the
+    The defaults come from the authors' training script. The script sums the losses of a batch. The
     paper's equations and this program average over captions.
     """
 
@@ -71,11 +71,11 @@ class Equalizer:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """Everything that decides the losses, except words and pictures."""
+        """Everything that decides the losses, without words and pictures."""
         return {**asdict(self.weights), "hidden": [dict(edit.spec) for edit in self.hidden.edits]}
 
     def members(self, vocabulary: Mapping[str, int], n_words: int) -> Float32Array:
-        """(W, 2) 1 if a word names a group, else 0."""
+        """(W, 2) 1 where a word names a group, else 0."""
         members = np.zeros((n_words, 2), np.float32)
         for group, words in enumerate(self.words):
             members[[vocabulary[word] for word in words if word in vocabulary], group] = 1

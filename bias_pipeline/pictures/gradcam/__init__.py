@@ -1,1 +1,1 @@
-"""Where a captioner looked when it wrote a word."""
+"""Finds where a captioner looked when it wrote a word."""

@@ -1,8 +1,8 @@
-"""How much of a captioner's attention to a word lies outside the people of a picture.
+"""Measures how much of a captioner's attention to a word lies outside the people of a picture.
 
 For each picture, the captioner writes a caption and reads the caption again with gradients. Then
 the map of the word that names a group (:mod:`~bias_pipeline.pictures.gradcam.maps`) is compared
-with the mask of the people. This is the attribution score of Nair et al. (2025), table 4.
+with the mask of the people. The result is the attribution score of Nair et al. (2025), table 4.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ExplainedWords:
         return sorted({word for one in namings for _, words in one.words for word in words})
 
     def spans(self, text: str) -> list[tuple[str, int, int]]:
-        """The explained words of a caption with their beginning and end, in order.
+        """The explained words of a caption with their beginning and end, in the caption's order.
 
         Example:
             >>> gender = Attribute("gender", ("m", "f"), {"m": ["man"], "f": ["woman"]}, {})
@@ -94,7 +94,7 @@ def _matches(word: str, text: str) -> Iterator[re.Match[str]]:
 
 
 def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, int], str]:
-    """Where each word or phrase that names a group begins and ends; phrases count as a whole."""
+    """Where each word or phrase that names a group begins and ends; a phrase counts as a whole."""
     phrases: list[tuple[int, int]] = []
     spans: dict[tuple[int, int], str] = {}
     for word in sorted(places, key=lambda word: -len(word.split())):
@@ -109,7 +109,7 @@ def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, 
 
 
 def _naming_words(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
-    """Each listed word of a caption, with the occurrences that name a group."""
+    """Each listed word of a caption, with its occurrences that name a group."""
     for naming in attribute.namings():
         listed = listed_words(Captions.from_texts([text]), naming)
         words = listed.captions.words(0)
@@ -139,7 +139,7 @@ class Attribution:
         return SeenMasks(self.captioner)
 
     def explain(self, corpus: Corpus) -> Iterator[Explained]:
-        """Every picture of a corpus with its maps, in the order of the corpus."""
+        """Every picture of a corpus, with its maps, in the order of the corpus."""
         words = self.words.word_list
         single = [word for word in words if " " not in word]  # "light" names no group
         numbers = {self.captioner.first_token(word) for word in single or words}
@@ -164,7 +164,7 @@ class Attribution:
     def _explain_alike(
         self, ids: Sequence[str], pictures: Sequence[Picture], known: Sequence[int]
     ) -> Iterator[Explained]:
-        """Pictures with their maps; the captioner takes the pictures in one batch."""
+        """Pictures with their maps; all pictures form one batch of the captioner."""
         shown = [picture.shown for picture in pictures]
         captions = self.captioner.write(shown)
         targets = [self._targets(caption) for caption in captions]
@@ -186,7 +186,7 @@ class Attribution:
         return targets or [Target()]
 
     def _people(self, picture: Picture) -> Float64Array:
-        """(h, w) the share of each place of the map that people cover; NaN without outlines."""
+        """(h, w) the share of each place of the map that people cover, or NaN without outlines."""
         people = [one for one in picture.drawn.regions if one.category == PERSON]
         if not people or not all(one.has_outline for one in people):
             return np.full(self.layer.grid, np.nan)
@@ -198,7 +198,7 @@ class Attribution:
 
 
 def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
-    """The edited pictures of a corpus, as the captioner takes them."""
+    """The edited pictures of a corpus, in the form that the captioner takes."""
     from PIL import Image as Pillow
 
     pictures = corpus.pictures
@@ -213,7 +213,7 @@ def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Itera
 
 
 class SeenMasks:
-    """Masks after a captioner's own preprocessing."""
+    """Masks after the preprocessing of a captioner."""
 
     def __init__(self, captioner: ForcedCaptioner[Any]) -> None:
         self._captioner = captioner
@@ -222,7 +222,8 @@ class SeenMasks:
     def shares(self, mask: BoolArray) -> Float64Array:
         """(H', W') the share of each pixel of the captioner that a mask (H, W) covers.
 
-        The mask is preprocessed like a picture: resized, cropped, padded. Padding is in no mask.
+        The mask is preprocessed like a picture, which is resized, cropped and padded. Padding is in
+        no mask.
         """
         from PIL import Image as Pillow
 
@@ -303,7 +304,7 @@ def write_attribution(
 
 
 def draw_maps(folder: Path, one: Explained) -> None:
-    """Write a PNG file for each word: the picture, and the picture with the map over it."""
+    """Write a PNG file for each word, with the picture, and with the map over the picture."""
     from PIL import Image
 
     folder.mkdir(exist_ok=True)
@@ -313,7 +314,7 @@ def draw_maps(folder: Path, one: Explained) -> None:
 
 
 def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
-    """(H', 2 W', 3) a picture (H, W, 3), and beside it the picture in grey under a map."""
+    """(H', 2 W', 3) a picture (H, W, 3) beside the picture in grey under a map."""
     from PIL import Image
 
     photo = Image.fromarray(pixels)
@@ -367,7 +368,7 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
 
 
 def _interval(scores: Float64Array) -> tuple[float, float, float]:
-    """Mean of N pictures with an interval of Student's t."""
+    """The mean over N pictures with Student's interval."""
     mean = float(scores.mean())
     if len(scores) < 2:
         return mean, math.nan, math.nan

@@ -1,8 +1,8 @@
-"""The layers of a captioner in which Grad-CAM can read a map. Needs PyTorch.
+"""Finds the layers of a captioner in which Grad-CAM can read a map. Needs PyTorch.
 
 There are two kinds, grid and attention. A grid is a layer's output with a vector for each place of
 the picture: channels of a convolution (B, C, h, w), the output of a Swin (B, h, w, C), or tokens
-(B, N, C), after up to five tokens that belong to no place. Attention is weights (..., L, N) from
+(B, N, C), after up to five tokens that belong to no place. Attention has weights (..., L, N) from
 words to such tokens.
 """
 
@@ -41,7 +41,7 @@ class MapLayer:
 
 
 def layer_outputs(output: object) -> list[tuple[int, Any]]:
-    """The tensors among a module's outputs, each with its number among the outputs."""
+    """The tensors among the outputs of a module, each with its number among the outputs."""
     import torch
 
     items = output if isinstance(output, tuple | list) else (output,)
@@ -49,7 +49,7 @@ def layer_outputs(output: object) -> list[tuple[int, Any]]:
 
 
 def replace_output(output: Any, item: int, value: Tensor) -> Any:
-    """A module's output in which one tensor is replaced."""
+    """The output of a module after one tensor was replaced."""
     if not isinstance(output, tuple | list):
         return value
     items = [value if place == item else one for place, one in enumerate(output)]
@@ -57,7 +57,7 @@ def replace_output(output: Any, item: int, value: Tensor) -> Any:
 
 
 def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of a grid with this number of places over a picture; None if no form fits.
+    """Height and width of a grid with this number of places over a picture, or None if none fits.
 
     Example:
         >>> form_of(196, (224, 224)), form_of(60, (384, 640)), form_of(7, (64, 64))
@@ -74,7 +74,7 @@ def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
 
 
 def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of the grid in an output's shape; None if the output is not a grid."""
+    """Height and width of the grid in the shape of an output; None if the output is not a grid."""
     if len(shape) == 4:
         for rows, columns in (shape[2:], shape[1:3]):
             if rows <= picture[0] and form_of(rows * columns, picture) == (rows, columns):
@@ -85,7 +85,7 @@ def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int
 
 
 def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
-    """The sizes of a grid, of a grid half as fine, and so on."""
+    """The sizes of a grid, of the grid half as fine, and so on."""
     rows, columns = grid
     coarser = {grid}
     while rows * columns > 1:
@@ -95,13 +95,13 @@ def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
 
 
 def _form(n_tokens: int, picture: tuple[int, int]) -> tuple[int, int] | None:
-    """The form of a grid of tokens, some of which may belong to no place."""
+    """The form of a grid of tokens, if some tokens may belong to no place."""
     forms = (form_of(n_tokens - more, picture) for more in _PLACELESS)
     return next((form for form in forms if form), None)
 
 
 def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
-    """(B, C, h, w) the grid in an output that has any of the three forms."""
+    """(B, C, h, w) the grid in an output of any of the three forms."""
     rows, columns = grid
     if values.dim() == 3:
         places = values[:, values.shape[1] - rows * columns :]
@@ -111,7 +111,7 @@ def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
 
 @contextmanager
 def hook_modules(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterator[None]:
-    """Call ``hook(name, output)`` after each module; its result replaces the output."""
+    """Call ``hook(name, output)`` after each module; the hook's result replaces the output."""
     handles = [
         module.register_forward_hook(lambda _, __, output, name=name: hook(name, output))
         for name, module in modules
@@ -138,7 +138,7 @@ class LayerSearch:
         self.modules = [pair for pair in captioner.network.named_modules() if pair[0]]
 
     def grids(self) -> list[MapLayer]:
-        """Layers with a grid that depends on the picture but not on the words, last layer first."""
+        """Layers whose grid depends on the picture but not on the words; the last layer first."""
         here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
         tokens = [*self.caption.tokens[1:], *self.caption.tokens[:1]]
         if tokens == list(self.caption.tokens):
@@ -167,15 +167,15 @@ class LayerSearch:
         ]
 
     def _of_words(self, shape: Sequence[int]) -> bool:
-        """Whether weights belong to a caption's words: there is a row, or a call, per word."""
+        """Whether weights belong to a caption's words, with a row or a call for each word."""
         n_words = len(self.caption.before) + len(self.caption.tokens)
         return len(shape) == 2 or (len(shape) == 4 and shape[2] == n_words != shape[3])
 
     def find(self) -> MapLayer:
         """The last layer with a grid through which the whole picture reaches the words.
 
-        If this layer's output is replaced by its output on another picture, the captioner behaves
-        as on the other picture.
+        If the output of this layer is replaced by its output on another picture, the captioner
+        behaves as it does on the other picture.
         """
         wanted = self._logits(1)
         if bool(wanted.isnan().any()):
@@ -192,7 +192,7 @@ class LayerSearch:
         )
 
     def find_named(self, name: str) -> MapLayer:
-        """The layer with a name; ``attention`` is the last layer with attention weights."""
+        """The layer with the given name; ``attention`` is the last layer with attention weights."""
         attentions = self.attentions()
         if name == ATTENTION and not attentions:
             raise UsageError(
@@ -219,7 +219,7 @@ class LayerSearch:
             return self.captioner.logits([self.pictures[number]], [self.caption])
 
     def _with_the_others(self, layer: MapLayer) -> Tensor:
-        """The logits of the first picture with the layer's output on the second."""
+        """The logits of the first picture if the layer has its output on the second picture."""
         taken: list[Tensor] = []
         module = [(layer.name, self.captioner.network.get_submodule(layer.name))]
 
@@ -234,7 +234,7 @@ class LayerSearch:
     def _outputs(
         self, number: int, caption: WrittenCaption, *, weights: bool = False
     ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]]:
-        """For each output (module and number), its shape and some sums, in the order of calls."""
+        """The shape and some sums of each output (module and number), in the order of calls."""
         import torch
 
         outputs: dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]] = {}

@@ -1,13 +1,13 @@
-"""Where a captioner looked when it wrote a word: Grad-CAM under teacher forcing. Needs PyTorch.
+"""Shows where a captioner looked when it wrote a word: Grad-CAM under teacher forcing.
 
-Grad-CAM (Selvaraju et al. 2017) weights each channel A_c of a layer's grid by the mean gradient of
-a target over the places of the grid, and rectifies the sum::
+Needs PyTorch. Grad-CAM (Selvaraju et al. 2017) weights each channel A_c of a layer's grid by the
+mean gradient of a target over the places of the grid, and rectifies the sum::
 
     map = relu(sum_c mean(d target / d A_c) A_c)
 
 For attention weights A from a word to the places, the map is mean(relu(d target / d A) A). The mean
-is over heads, as for BLIP in its authors' library. Maps are never rescaled, since rescaling changes
-shares.
+is over heads, as in the authors' library for BLIP. Maps are never rescaled, since this would change
+the shares.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _value(
     caption: WrittenCaption,
     words: Sequence[int],
 ) -> Tensor:
-    """The target, a number computed from logits (L + 1, V), whose gradient is taken."""
+    """The target, a number computed from logits (L + 1, V), of which gradients are taken."""
     if not target.tokens:
         return logits[steps[0], list(words)].sum()
     chosen = [caption.tokens[step] for step in steps]
@@ -129,7 +129,7 @@ def _attention_of_step(values: Sequence[Tensor], row: int, step: int, n_steps: i
 
 @contextmanager
 def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
-    """Collect the outputs of a layer in one forward pass, so that gradients reach them.
+    """Collect the outputs of a layer in one forward pass, such that gradients reach them.
 
     A grid is cut off from the layers before it, which then need no memory for gradients.
     """
@@ -156,7 +156,7 @@ def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of a map that lie outside the people of a picture; NaN if not defined."""
+    """The shares of a map that lie outside the people of a picture, or NaN if undefined."""
 
     mass: float  # share of the map's sum; the paper's attribution score as we read it
     pixels: float  # share of the places where the map is positive
@@ -164,7 +164,7 @@ class Shares:
 
 
 def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
-    """How much of a map lies outside people; ``people`` (h, w) is their share of each place.
+    """How much of a map lies outside people; ``people`` (h, w) is each place's share.
 
     Example:
         >>> shares_outside(np.array([[3.0, 1.0]]), np.array([[1.0, 0.0]]))
@@ -183,7 +183,7 @@ def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
 
 
 def area_means(values: Float64Array, grid: tuple[int, int]) -> Float64Array:
-    """(h, w) means of (H, W) values over equal areas; a pixel counts with its part in the area.
+    """(h, w) means of (H, W) values over equal areas; a pixel counts by its part in the area.
 
     Example:
         >>> area_means(np.array([[0.0, 0.0, 1.0]]), (1, 2)).round(3).tolist()
@@ -195,7 +195,6 @@ def area_means(values: Float64Array, grid: tuple[int, int]) -> Float64Array:
 
 
 def _overlaps(n_pixels: int, n_cells: int) -> Float64Array:
-    """(cells, pixels) the share of each cell that each pixel covers."""
     edges = np.arange(n_cells + 1) * (n_pixels / n_cells)
     pixels = np.arange(n_pixels)
     first = np.maximum(edges[:-1, None], pixels)

@@ -1,10 +1,10 @@
-"""Reads weights of GRIT as its authors released them, without running code, and renames them.
+"""Reads the weights of GRIT that its authors released, without running code, and renames them.
 
-A captioner's file has ``state_dict``, a detector's file ``model``; everything else (optimisers,
-scores, settings) is ignored. Names and shapes are those that the authors' modules write
-(davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory); prefixes do
-not matter. Every weight must be present with the right size, and every name in the file must be
-known. This was written without access to a released file.
+A captioner's file has ``state_dict``, and a detector's file has ``model``. Everything else
+(optimisers, scores, settings) is ignored. Names and shapes are those that the authors' modules
+write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory).
+Prefixes do not matter. Every weight must be present with the right size, and every name in the file
+must be known. We wrote this module without access to a released file.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None
 def load_captions(
     net: nn.Module, checkpoint: GritCheckpoint, rows: Mapping[int, int], what: str
 ) -> None:
-    """Load the weights of grid network and decoder. Words that the file lacks get new vectors."""
+    """Load the weights of grid network and decoder; words absent from the file get new vectors."""
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
         name: v

@@ -1,4 +1,4 @@
-"""GRIT's visual features: a grid, and regions found by queries. Needs PyTorch.
+"""GRIT's visual features: a grid, and regions that queries find. Needs PyTorch.
 
 Queries use multi-scale deformable attention (Zhu et al. 2021), here in plain PyTorch.
 """
@@ -21,9 +21,9 @@ Shape = tuple[int, int]
 def deformable_attention(
     values: Tensor, shapes: Sequence[Shape], places: Tensor, weights: Tensor
 ) -> Tensor:
-    """(B, Q, M * D) what queries read at places of several grids (the paper's equation 3).
+    """(B, Q, M * D) what queries read at places of several grids (equation 3 of the paper).
 
-    ``values`` (B, S, M, D) are the patches of all L grids one after the other, for each of M heads;
+    ``values`` (B, S, M, D) are the patches of all L grids in succession, for each of M heads;
     ``places`` (B, Q, M, L, P, 2) are the x and y at which each head samples, in [0, 1] within the
     picture, zero outside; ``weights`` (B, Q, M, L, P) are the weights of the samples.
 
@@ -61,7 +61,7 @@ class DeformableAttention(nn.Module):
         self._begin()
 
     def _begin(self) -> None:
-        """Start each head with another direction, all places with equal weight (appendix A.4)."""
+        """Start each head in another direction, all places with equal weight (appendix A.4)."""
         n_heads, n_levels, n_points = self.shape
         angle = torch.arange(n_heads) * (2 * math.pi / n_heads)
         towards = torch.stack([angle.cos(), angle.sin()], dim=1)
@@ -77,7 +77,7 @@ class DeformableAttention(nn.Module):
     def forward(
         self, queries: Tensor, boxes: Tensor, values: Tensor, shapes: Sequence[Shape]
     ) -> Tensor:
-        """(B, Q, C) what queries read of (B, S, C); boxes (B, Q, 4) have middle, width, height."""
+        """(B, Q, C) what queries read of (B, S, C); boxes (B, Q, 4): middle, width, height."""
         n_heads, n_levels, n_points = self.shape
         projected = self.value_proj(values).unflatten(2, (n_heads, -1))
         offsets = self.sampling_offsets(queries).unflatten(2, (*self.shape, 2))
@@ -103,7 +103,7 @@ class Visual(NamedTuple):
 
 
 class GritDetector(nn.Module):
-    """A Swin transformer, and a region decoder on its coarsest grids."""
+    """A Swin transformer with a region decoder on its coarsest grids."""
 
     def __init__(self, size: GritSize) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class GritDetector(nn.Module):
 
 
 class PrecomputedFeatures(nn.Module):
-    """Passes on stored features of a frozen detector."""
+    """Passes on the stored features of a frozen detector."""
 
     def __init__(self, size: GritSize) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class PrecomputedFeatures(nn.Module):
 
 
 class PublishedDetector(nn.Module):
-    """The last grid of a published vision network, and a region decoder on it."""
+    """The last grid of a published vision network, with a region decoder on it."""
 
     def __init__(self, seeing: nn.Module, size: GritSize) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class PublishedDetector(nn.Module):
 
 
 class RegionDecoder(nn.Module):
-    """Deformable DETR's decoder without its encoder: turns queries into regions.
+    """The decoder of Deformable DETR without its encoder, which turns queries into regions.
 
     Boxes are refined once before the first layer and then by each layer (Zhu et al. 2021, section
     4.2). In the paper, gradients stop between layers' boxes, since every layer has a loss on boxes.
@@ -196,12 +196,12 @@ class RegionDecoder(nn.Module):
 
 
 def refine_boxes(boxes: Tensor, change: Tensor) -> Tensor:
-    """(B, Q, 4) boxes in [0, 1], moved by a change of their logits."""
+    """(B, Q, 4) boxes in [0, 1] after a change of their logits."""
     return torch.sigmoid(torch.logit(boxes.float(), eps=1e-5) + change.float())
 
 
 class RegionLayer(nn.Module):
-    """Queries attend to each other, then to the picture near their boxes."""
+    """Queries attend to each other, and then to the picture near their boxes."""
 
     def __init__(self, size: GritSize, n_levels: int) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ class RegionLayer(nn.Module):
         values: Tensor,
         shapes: Sequence[Shape],
     ) -> Tensor:
-        """Map queries (B, Q, C) to the same shape; other arguments as in :class:`RegionDecoder`."""
+        """Map queries (B, Q, C) to the same shape; for the arguments see :class:`RegionDecoder`."""
         asking = content + place
         attended, _ = self.self_attn(asking, asking, content, need_weights=False)
         content = self.norm2(content + self.dropout(attended))

@@ -35,7 +35,7 @@ class GritSize:
 
     @property
     def grid_dim(self) -> int:
-        """Size of the vector at a place of the coarsest grid."""
+        """The size of the vector at a place of the coarsest grid."""
         return self.embed << (len(self.depths) - 1)
 
 
@@ -102,7 +102,7 @@ def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]
 
 
 def shared_rows(ours: Mapping[str, int], theirs: Mapping[str, int]) -> dict[int, int]:
-    """Map our numbers of words to the file's numbers, for special tokens and words in both.
+    """Map our numbers of words to the file's numbers, for special tokens and common words.
 
     Example:
         >>> shared_rows({"man": 3, "gender": 4}, {"<unk>": 0, "<pad>": 1, "<bos>": 2, "man": 12})

@@ -1,1 +1,1 @@
-"""Published vision networks, by which captioners see."""
+"""Published vision networks, through which captioners see."""

@@ -20,8 +20,8 @@ Regions = tuple[Tensor, Tensor]
 class VisionNet(nn.Module, ABC):
     """Turns pixels into regions.
 
-    While a captioner is fitted, the network's statistics and dropout stay in evaluation mode, since
-    the few pictures of a batch would spoil what a million pictures taught the network.
+    While a captioner is fitted, the network's statistics and dropout stay in evaluation mode.
+    Otherwise the few pictures of a batch would spoil what a million pictures taught the network.
     """
 
     mean: Tensor
@@ -82,7 +82,7 @@ class VisionNet(nn.Module, ABC):
 
 
 class TimmNet(VisionNet):
-    """A network of timm: regions are its last grid, in either layout, or its tokens."""
+    """A network of timm; its regions are its last grid, in either layout, or its tokens."""
 
     def regions_of(self, pictures: Tensor) -> Tensor:
         features: Tensor = self.network.forward_features(pictures)  # type: ignore[operator]
@@ -94,9 +94,10 @@ class TimmNet(VisionNet):
 
 
 class HfNet(VisionNet):
-    """A network of transformers: regions are its last states, without tokens that have no place.
+    """A network of transformers; its regions are its last states, without tokens of no place.
 
-    Such tokens come first. The places are the last states, as many as the largest square number.
+    Tokens of no place come first. The places are the last states, and their number is the largest
+    possible square.
     """
 
     def regions_of(self, pictures: Tensor) -> Tensor:
@@ -116,7 +117,7 @@ def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
 
 
 class Sight(nn.Module):
-    """Regions of a published network: stored regions, or pixels that the attached network sees."""
+    """Regions of a published network: stored regions, or pixels that the network sees."""
 
     network: VisionNet | None
 
@@ -141,7 +142,7 @@ def attach(captioner: nn.Module, network: VisionNet) -> None:
 
 
 def learnt_weights(captioner: nn.Module) -> Mapping[str, Tensor]:
-    """A captioner's weights, except weights of a published network that did not learn."""
+    """A captioner's weights, without weights of a published network that did not learn."""
     weights = dict(captioner.state_dict())
     for place, part in captioner.named_modules():
         if isinstance(part, VisionNet):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class VisionRegions:
-    """Turns pictures into the last grid of a frozen network, or into its tokens."""
+    """Turns pictures into the last grid of a frozen network, or into the network's tokens."""
 
     batch_size: ClassVar[int] = 32  # pictures per batch
 
@@ -151,21 +151,21 @@ def is_network(backbone: str) -> bool:
 
 
 def find_network(backbone: str) -> SquareNetwork:
-    """A published vision network on disk, not yet loaded."""
+    """A published vision network on disk, which is not loaded yet."""
     if backbone.startswith(HF):
         return find_hf(backbone.removeprefix(HF))
     return find_network_of_timm(backbone)
 
 
 def lasting_name(backbone: str) -> str:
-    """A backbone's name that is valid in any working directory, since folders get full paths."""
+    """The name of a backbone in any working directory, since folders get full paths."""
     kind, colon, name = backbone.partition(":")
     folder = Path(name).expanduser()
     return f"{kind}:{folder.resolve()}" if colon and folder.is_dir() else backbone
 
 
 def find_again(backbone: str, files: object, folder: Path) -> str:
-    """The backbone of a fitted captioner: at its recorded place, or ``backbone`` in its folder."""
+    """The backbone of a fitted captioner, at its recorded place or as ``backbone`` beside it."""
     kind, colon, place = backbone.partition(":")
     beside = folder / "backbone"
     places = [backbone, *([f"{kind}:{beside}"] if colon and beside.is_dir() else [])]

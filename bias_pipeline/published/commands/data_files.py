@@ -1,4 +1,4 @@
-"""``data convert`` and ``data fetch``: published files as tables, and where to get them."""
+"""``data convert`` and ``data fetch``: write published files as tables, and say where they are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def data_convert_parser() -> Parser:
 
 
 def data_fetch_command(words: Sequence[str]) -> int:
-    """Print where published files are, and their names; download files that are free for all."""
+    """Print the addresses and names of published files; download files that are free for all."""
     from bias_pipeline.published.sources import SOURCES, describe_sources, download
 
     options = data_fetch_parser().parse_args(list(words))
@@ -56,8 +56,8 @@ def data_fetch_command(words: Sequence[str]) -> int:
 def data_fetch_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} data fetch",
-        description="Print where to get the published files; with --out, also download those "
-        "that anyone may download",
+        description="Print where to get the published files; with --out, also download the "
+        "files that anyone may download",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (default: all)")
     parser.add_argument("--out", type=Path, help="download the data set's files into this folder")

@@ -1,1 +1,1 @@
-"""Which words leak the attribute to attackers."""
+"""Finds the words that leak the attribute to attackers."""

@@ -1,10 +1,10 @@
-"""What each word of a caption adds to a network's log-odds, by integrated gradients.
+"""Integrated gradients of a network's log-odds for the words of a caption.
 
-Integrated gradients (Sundararajan, Taly and Yan 2017) go from a caption without information (the
-baseline) to the caption on a straight line of word vectors, and add up the gradients of the
-attacker's output on the way. The parts of the words sum to the output for the caption minus the
-output for the baseline, up to the error of a sum over ``steps`` points. This needs PyTorch and
-captum.
+Integrated gradients (Sundararajan, Taly and Yan 2017) follow a straight line of word vectors, from
+a caption without information (the baseline) to the caption. Integrated gradients add up the
+gradients of the attacker's output on the way. The parts of the words sum to the output for the
+caption minus the output for the baseline, except for the error of a sum over ``steps`` points. This
+needs PyTorch and captum.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """What words add to the log-odds of each group, in some captions."""
+    """The values that words add to the log-odds of each group, in some captions."""
 
     words: list[Float64Array]  # an array (words, n_classes) for each caption
     rest: Float64Array  # (N, n_classes) log-odds of the baseline
@@ -78,7 +78,7 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class NetworkFit(WordFit):
-    """A neural attacker, whose intercept is the prediction for the baseline."""
+    """A neural attacker whose intercept is its prediction for the baseline."""
 
     attributed: Attributed  # its distinct test captions
     place: dict[int, int]  # index in `attributed` of each test caption
@@ -91,12 +91,13 @@ class NetworkFit(WordFit):
 def fits(
     probe: NeuralProbe, data: LabelledCaptions, split: Split, drawn: Float64Array, how: Gradients
 ) -> NetworkFit:
-    """Train an attacker and compute what each word of its test captions adds.
+    """Train an attacker, and compute the value that each word adds in its test captions.
 
-    A word's gain is defined as for an n-gram; its coefficient is the mean over its places in test
-    captions. Resamples (``drawn`` is (B, images), how often each image counts) draw test captions
-    for the same attacker, since training a network on each would cost too much; the seeds show how
-    attackers differ. A word that does not occur in a resample keeps its coefficient there.
+    A word's gain is defined like an n-gram's gain. Its coefficient is the mean over its places in
+    test captions. Resamples draw test captions for the same attacker, since training a network on
+    each resample would cost too much. ``drawn`` (B, images) says how often each image counts. The
+    seeds show how attackers differ. A word that does not occur in a resample keeps its coefficient
+    there.
     """
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
@@ -158,7 +159,7 @@ def attribute_words(
 def _integrate(
     attacker: Attacker, tokens: Tensor, lengths: Tensor, how: Gradients
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """(N, L, n_classes) what words add; (N, n_classes) log-odds of the baseline; of captions."""
+    """(N, L, n_classes) the values that words add, and (N, n_classes) log-odds of the baseline."""
     import torch
 
     from bias_pipeline.attack.encoder import N_SPECIAL, PAD
@@ -192,7 +193,7 @@ def _integrate(
 
 
 def _per_group(outputs: Float64Array) -> Float64Array:
-    """An attacker's outputs (..., O) as log-odds (..., n_classes); see :func:`votes_of`."""
+    """The outputs (..., O) of an attacker as log-odds (..., n_classes); see :func:`votes_of`."""
     flat = votes_of(outputs.reshape(-1, outputs.shape[-1]))
     return flat.reshape(*outputs.shape[:-1], flat.shape[1])
 
@@ -212,7 +213,7 @@ def word_layer(encoder: nn.Module) -> nn.Embedding:
 
 @contextmanager
 def _replace_output(layer: nn.Module, vectors: Tensor) -> Iterator[None]:
-    """Make a layer return these vectors for any input."""
+    """Make a layer return the given vectors for any input."""
     handle = layer.register_forward_hook(lambda *_: vectors)
     try:
         yield
@@ -230,9 +231,9 @@ def _captum() -> Callable[..., Any]:
 
 
 class _Contributions:
-    """What words add in a split's test captions, as tables for weighted sums.
+    """The values that words add in a split's test captions, as tables for weighted sums.
 
-    ``rows`` (M,) are the test captions; ``rest`` (M, n_classes) has log-odds without any word.
+    ``rows`` (M,) are the test captions; ``rest`` (M, n_classes) are the log-odds without any word.
     """
 
     def __init__(
@@ -262,7 +263,7 @@ class _Contributions:
     def numbers(self, counts: Float64Array) -> Float64Array:
         """(B, F, 1 + K) gains and coefficients if test captions count ``counts`` (B, M) times.
 
-        The coefficient of a word that does not occur is NaN.
+        The coefficient of an absent word is NaN.
         """
         with np.errstate(invalid="ignore"):
             gains = (self._gains @ counts.T) / counts.sum(axis=1)
@@ -271,13 +272,12 @@ class _Contributions:
         return np.stack(columns, axis=2).transpose(1, 0, 2)
 
     def resample(self, counts: Float64Array) -> Float64Array:
-        """Like :meth:`numbers`, but a NaN is replaced by the number without resampling."""
+        """Like :meth:`numbers`, but the number without resampling replaces a NaN."""
         numbers = self.numbers(counts)
         return np.where(np.isnan(numbers), self.numbers(np.ones((1, counts.shape[1]))), numbers)
 
 
 def _caption_counts(captions: Captions, words: tuple[str, ...]) -> IntArray:
-    """How many captions each word occurs in."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     cells = np.unique(owner * np.int64(max(len(captions.types), 1)) + captions.tokens)
     counts = np.bincount(cells % max(len(captions.types), 1), minlength=len(captions.types))

@@ -27,7 +27,7 @@ Gram = tuple[str, ...]  # an n-gram's words; empty for the intercept
 
 @dataclass(frozen=True)
 class Example:
-    """A test caption with the part that each word adds."""
+    """A test caption with the value that each word adds."""
 
     side: str  # `model` or `human`
     image: str  # its id
@@ -55,7 +55,7 @@ class WordFit(ABC):
         """What each word of a test caption adds to each group's log-odds, and the remainder."""
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
-        """For each group, the test captions with the highest log-odds of it, without repeats."""
+        """The test captions with the highest log-odds of each group, without repeats."""
         scored = [self._example(int(row), side, ids) for row in self.test]
         examples = []
         for group in self.data.classes:
@@ -94,10 +94,10 @@ class LinearFit(WordFit):
 def word_parts(
     words: Sequence[str], votes: Mapping[Gram, Float64Array], order: int
 ) -> Float64Array:
-    """(words, n_classes) what each word adds; the sum over words is the caption's log-odds.
+    """(words, n_classes) the value that each word adds; their sum is the caption's log-odds.
 
-    An n-gram counts once a caption. The vote of an n-gram is divided among its places and, at each
-    place, among its words.
+    An n-gram counts once in a caption. The vote of an n-gram is divided equally among its places
+    and, at each place, among its words.
 
     Example:
         >>> votes = {("a",): np.array([1.0]), ("a", "b"): np.array([3.0])}
@@ -118,9 +118,9 @@ def word_parts(
 def fits(
     probe: ConvexProbe, data: LabelledCaptions, split: Split, drawn: Float64Array
 ) -> LinearFit:
-    """Train an attacker, then again on every resample of the images.
+    """Train an attacker once, and then again on every resample of the images.
 
-    The split still decides the n-grams and the balance of groups. ``drawn`` (B, images) is how
+    The split still decides the n-grams and the balance of groups. ``drawn`` (B, images) says how
     often each image counts. If a resample contains no test caption, gains are computed from the
     unweighted test captions.
     """
@@ -168,9 +168,9 @@ def fits(
 
 
 def votes_of(weights: Float64Array) -> Float64Array:
-    """(F, n_classes) what each n-gram adds to the log-odds of each group, from weights (F, 1 or K).
+    """(F, n_classes) what each n-gram adds to each group's log-odds, from weights (F, 1 or K).
 
-    Of two groups, log-odds are against the other group; of more, against their geometric mean.
+    With two groups, log-odds are against the other group; with more, against their geometric mean.
 
     Example:
         >>> votes_of(np.array([[2.0]])).tolist()

@@ -1,21 +1,21 @@
-"""Which words reveal the attribute to the attackers of a score.
+"""Finds which words reveal the attribute to the attackers of a score.
 
 An ``ngram`` attacker is a logistic regression, so its log-odds are exactly a sum over the n-grams
-of a caption. Every n-gram has two numbers:
+of a caption. Every n-gram has two numbers.
 
-* its *coefficient*: by how much the n-gram moves the log-odds towards a group wherever it occurs;
-* its *gain*: what the n-gram adds to the log-odds of the true group, as the mean over the test
-  captions of a split. A strong word that nobody writes gains nothing. The gains of all n-grams and
-  of the intercept sum to the mean log-odds of the true group.
+* Its *coefficient* says by how much the n-gram moves the log-odds towards a group at each place.
+* Its *gain* is the value that the n-gram adds to the log-odds of the true group, as a mean over the
+  test captions of a split. A strong word that nobody writes gains nothing. The gains of all n-grams
+  and of the intercept sum to the mean log-odds of the true group.
 
 A network's log-odds are not a sum over words, but integrated gradients approximate them by such a
-sum (``gradients.py``). The coefficient of a word is then the mean of what the word adds at its
-places in test captions, and the "intercept" is the prediction for a caption without information.
+sum (``gradients.py``). The coefficient of a word is then the mean of the values that it adds at its
+places in test captions. The "intercept" is the prediction for a caption without information.
 
-The two methods use attackers like the score's: new attackers for every seed, on both sides, on the
-same splits of the images that both sides describe. The human side is the mean over caption
-positions, each with attackers of its own. What the captioner added is the
-model's side minus the human side.
+Both methods use attackers like the score's attackers. New attackers learn for every seed, on both
+sides, on the same splits of the images that both sides describe. The human side is the mean over
+caption positions, and each position has its own attackers. The captioner's addition is the model's
+side minus the human side.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RevealingWord:
 
 @dataclass(frozen=True)
 class RevealingWords:
-    """The words that reveal an attribute in the captions of one captioner and of annotators."""
+    """The words that reveal an attribute in one captioner's captions and in human captions."""
 
     attribute: str  # its name
     dataset: str  # the captions' data set
@@ -131,7 +131,7 @@ def words(
 
 
 def _best(examples: Sequence[Example]) -> Iterator[Example]:
-    """For each side and group, the examples with the largest log-odds in all folds."""
+    """The examples with the largest log-odds in all folds, for each side and group."""
     chosen: dict[tuple[str, str], dict[tuple[str, ...], Example]] = {}
     for one in sorted(examples, key=lambda one: (-one.log_odds, one.image)):
         alike = chosen.setdefault((one.side, one.group), {})
@@ -164,7 +164,7 @@ def _explainer(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
 
 
 def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCaptions]]:
-    """Each side's captions by position, on the images that both sides describe."""
+    """The captions of each side by position, on the images that both sides describe."""
     codes = ready.groupings[attack.attribute.name].codes
     captions: dict[str, Captions] = {
         side: ready.side(side) for side in attack.sides if len(ready.side(side))
@@ -197,7 +197,7 @@ def _label_captions(
 
 
 class _Sums:
-    """Coefficients and gains by side, seed and resample: means over caption positions and folds.
+    """Coefficients and gains by side, seed and resample, as means over caption positions and folds.
 
     Columns are n-grams. An n-gram that an attacker does not use has weight 0.
     """
@@ -240,11 +240,11 @@ class _Sums:
                     sums[side] = np.pad(sums[side], ((0, 0), (0, lacking), (0, 0)))
 
     def counts(self, side: str) -> IntArray:
-        """(F,) how many captions of a side have each n-gram."""
+        """(F,) the number of captions of a side that contain each n-gram."""
         return np.sum([*self._counts[side].values()], axis=0)
 
     def by_side(self) -> Iterator[tuple[str, Float64Array, Float64Array, IntArray]]:
-        """By side: numbers by seed (S, F, 1 + K) and by resample (B, F, 1 + K), captions (F,)."""
+        """By side: numbers by seed (S, F, 1 + K), by resample (B, F, 1 + K), and captions (F,)."""
         for side in self.sides:
             yield side, self.per_seed[side], self.resampled[side], self.counts(side)
         if set(SIDES) <= set(self.sides):
@@ -258,12 +258,12 @@ class _Sums:
 
 
 def coefficient_groups(groups: Sequence[str]) -> Sequence[str]:
-    """The groups whose coefficients are listed; of two groups only the second."""
+    """The groups whose coefficients are listed; of two groups only the second group."""
     return groups[1:] if len(groups) == 2 else groups
 
 
 def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator[RevealingWord]:
-    """The n-grams to list; each side begins with its total."""
+    """The n-grams to list, where each side begins with its total."""
     shown_groups = coefficient_groups(groups)
     sides = list(sums.by_side())
     grams = list(sums.columns)
@@ -288,7 +288,7 @@ def _words_to_list(sums: _Sums, groups: Sequence[str], level: float) -> Iterator
 
 
 def _interval(per_seed: Float64Array, resampled: Float64Array, level: float) -> Interval:
-    """The interval from (S,) values by seed and (B,) means over seeds under resampling."""
+    """The interval from (S,) values by seed and from (B,) means over seeds under resampling."""
     value = float(per_seed.mean())
     seed_std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else math.nan
     # Attackers are trained again on resampled images, so one seed already covers all variance.

@@ -49,7 +49,10 @@ def command(words: Sequence[str]) -> int:
 def parser() -> Parser:
     parser = photo_parser(JOB, _ABOUT, "Parquet file")
     parser.add_argument(
-        "--texts", type=Path, help="embed captions (a file, as for audit) instead of photos"
+        "--texts",
+        type=Path,
+        help="embed the captions in this file instead of photos; the file has a form that audit "
+        "reads",
     )
     parser.add_argument(
         "--no-normalize",
@@ -95,7 +98,7 @@ def _embed_texts(options: Namespace) -> None:
 
 
 def _text_model(options: Namespace) -> tuple[Mapping[str, object], Callable[[], Model]]:
-    """What decides the vectors of a model, and the function that loads it."""
+    """The settings that decide the vectors of a model, and the function that loads the model."""
     apart = is_fiber(options.model) or is_open_clip(options.model)
     model = None
     if not apart:

@@ -21,7 +21,7 @@ _MINUTES = 5  # between two checkpoints of a CLIP
 
 
 def clip(options: Namespace) -> str:
-    """Fit and write a small CLIP; returns a message on what was written."""
+    """Train a small CLIP and write it; returns a message on the files."""
     from bias_pipeline.attack.lightning_loop import CheckpointSettings
     from bias_pipeline.retrieval.clip_fitting import VERSION, ClipRecipe, Pairs, fit_clip
     from bias_pipeline.run import compose
@@ -53,7 +53,7 @@ def clip(options: Namespace) -> str:
 
 
 def debias(options: Namespace) -> str:
-    """Fit and write a debiasing; returns a message on what was written."""
+    """Fit a debiasing and write it; returns a message on the files."""
     from bias_pipeline.retrieval.debias.export import write_debias
     from bias_pipeline.run import compose
 

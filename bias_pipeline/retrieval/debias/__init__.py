@@ -1,1 +1,1 @@
-"""Edits of vectors that remove what tells groups apart."""
+"""Edits vectors so that they no longer tell groups apart."""

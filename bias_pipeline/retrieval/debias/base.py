@@ -1,7 +1,7 @@
-"""The base class of debiasings: a debiasing edits vectors and is fitted to examples of each group.
+"""The base class of debiasings, which edit vectors and are fitted to examples of each group.
 
 Debiasings of text encoders are fitted to our own sentences and terms. A definition set has one
-sentence per group; its sentences differ only in the group that they name.
+sentence for each group, and its sentences differ only in the group that they name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _HELD_OUT = (
 
 
 def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Definition sets: each sentence is filled with each term, for every group.
+    """Definition sets in which each sentence is filled with each term, for every group.
 
     Gender has terms of ours, which give 224 sets. Other attributes use the words that their YAML
     lists for each group, in order, to describe a person. A group without words, as in
@@ -81,7 +81,7 @@ def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple
 
 
 def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Held-out definition sets: other sentences than for fitting, and further terms.
+    """Held-out definition sets, with other sentences than for fitting and with further terms.
 
     There are no sets if a group has no words.
 
@@ -96,7 +96,7 @@ def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]
 def _fill_templates(
     templates: Sequence[str], terms: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """Each sentence with each term; terms beyond the shortest list of a group are left out."""
+    """Each sentence with each term; terms beyond the shortest list of a group are unused."""
     return [
         tuple(template.format(with_article(term)) for term in group_terms)
         for template in templates
@@ -105,7 +105,7 @@ def _fill_templates(
 
 
 def _terms(attribute: Attribute, name: str, names: Sequence[str]) -> Sequence[str]:
-    """The terms of a group: first the terms for fitting, then the held-out terms."""
+    """The terms of a group, first for fitting and then held out."""
     if set(names) <= set(_GENDER):
         return (*_GENDER[name], *_FURTHER[name])
     return [f"{word} person" for word in attribute.words.get(name, ())[: _MOST + _MORE]]
@@ -150,7 +150,7 @@ class EmbeddingEdit(Protocol):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All that decides the edit, as plain data."""
+        """Everything that decides the edit, as plain data."""
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
         """(N, D) the edited vectors."""
@@ -158,7 +158,7 @@ class EmbeddingEdit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Debiased:
-    """An embedder with edited vectors, rescaled to length 1 if ``renormalise``.
+    """An embedder whose vectors are edited and, with ``renormalise``, rescaled to length 1.
 
     Attributes:
         inner: the original embedder.
@@ -172,7 +172,7 @@ class Debiased:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The settings of the inner embedder and of the edit."""
+        """The settings of the inner embedder and the settings of the edit."""
         edit = {**self.edit.spec, "renormalise": self.renormalise}
         return {**self.inner.spec, "debias": edit}
 
@@ -184,9 +184,9 @@ class Debiased:
 
 @dataclass(frozen=True)
 class Debias(TextEdits, ABC):
-    """How a debiasing is fitted.
+    """The base of the settings with which a debiasing is fitted.
 
-    All debiasings have the same settings, so that sweeps can compare methods; settings in
+    All debiasings have the same settings, so that sweeps can compare methods. Settings in
     :attr:`unused` are ignored.
 
     Attributes:
@@ -204,20 +204,20 @@ class Debias(TextEdits, ABC):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The edited sides, of ``image`` and ``text``."""
+        """The sides that are edited, ``image``, ``text`` or both."""
         return ("image", "text") if self.side == "both" else (self.side,)
 
     @abstractmethod
     def fit(self, examples: Examples) -> EmbeddingEdit:
-        """The edit of one side; raises an error if the examples do not suffice."""
+        """The edit of one side; an error is raised if there are too few examples."""
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """The pair of embedders with edits, fitted to the examples of each of :attr:`sides`."""
+        """The pair of embedders with edits fitted to the examples of each of :attr:`sides`."""
         edits = {side: self.fit(examples[side]) for side in self.sides}
         return edit_encoder(dual, edits, renormalise=self.renormalise)
 
     def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
-        """See the base class: the settings and the sentences to which the debiasing is fitted."""
+        """The settings and the sentences to which the debiasing is fitted."""
         if not self.sides:
             return None
         if "text" not in self.sides:
@@ -233,7 +233,7 @@ class Debias(TextEdits, ABC):
     def edit_vectors(
         self, vectors: Float32Array, embed: Embed, attribute: Attribute
     ) -> Float32Array:
-        """See the base class; with ``renormalise``, vectors of length 1 get length 1 again."""
+        """The edited vectors; with ``renormalise``, vectors of length 1 get length 1 again."""
         if self.of_texts(attribute) is None:
             return vectors
         names = tuple(attribute.groups)
@@ -254,7 +254,7 @@ class Debias(TextEdits, ABC):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Leave unused settings out of the run id."""
+        """Leave settings that are not used out of the run id."""
         return {key: None for key in settings if key in cls.unused}
 
 
@@ -271,7 +271,7 @@ def of_length_1(vectors: Float64Array) -> Float64Array:
 
 
 def means_of(examples: Examples) -> Float64Array:
-    """(K, D) the mean vector of each group; a group without an example is refused."""
+    """(K, D) the mean vector of each group; a group without examples is refused."""
     members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
     for name, rows in zip(examples.names, members, strict=True):
         if not len(rows):
@@ -282,7 +282,7 @@ def means_of(examples: Examples) -> Float64Array:
 def edit_encoder(
     dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
 ) -> DualEncoder:
-    """A pair of embedders whose vectors are edited, for ``image``, ``text`` or both.
+    """A pair of embedders whose vectors are edited on the side ``image``, ``text`` or both.
 
     A matcher has no vectors and stays unchanged.
     """

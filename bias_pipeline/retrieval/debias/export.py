@@ -1,19 +1,18 @@
-"""Writes a fitted debiasing as files that work with the same model without this program.
+"""Writes a fitted debiasing as files for the same model that work without this program.
 
 An image generator such as Stable Diffusion is conditioned on the state of every token of a CLIP's
-text model after the last norm. CLIP's vector is a projection of the last token's state, and such a
-generator lacks the projection. So the debiasing of vectors must be carried over to states, in one
-of two ways (:data:`Reading`). Every token is then changed in the same way:
+text model after the last norm. CLIP's vector is a projection of the last token's state, but such a
+generator does not have the projection. So the debiasing of vectors must be transferred to states,
+in one of two ways (:data:`Reading`). Every token is then changed in the same way.
 
-* ``outputs``: a state changes as little as possible such that its projection is the debiased
-vector. CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou.
-
-* ``states``: the same method is fitted to what the generator reads, namely to the states of the
-last tokens of the definition sets.
+* ``outputs`` changes a state as little as possible such that its projection is the debiased vector.
+  CLIP's vector of a prompt is then exactly the debiased vector, as in Chen and Dou's paper.
+* ``states`` fits the same method to the input of the generator, which means to the states of the
+  last tokens of the definition sets.
 
 Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.2 and Figure
-11, remove gender neurons to debias text-to-image generation. Their generator is StyleCLIP, which is
-driven by CLIP's outputs, so ``outputs`` carries their edit over unchanged.
+11, remove gender neurons to debias text-to-image generation. Their generator is StyleCLIP, which
+CLIP's outputs control, so ``outputs`` transfers their edit without changes.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ with the same text model. All of this is valid only for the model named below.
 
 
 def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
-    """A (D, D) matrix and a (D,) vector: each of our edits is ``x @ matrix + vector``.
+    """The matrix (D, D) and the vector (D,) of an edit, which is ``x @ matrix + vector``.
 
     Example:
         >>> from bias_pipeline.retrieval.debias.methods import Projection
@@ -102,10 +101,10 @@ class States(Protocol):
 
     @property
     def mark(self) -> Float32Array:
-        """(H,) numbers that identify the model."""
+        """(H,) numbers by which the model is identified."""
 
     def states(self, texts: Sequence[str], /) -> Float32Array:
-        """(N, H) the states of the texts' last tokens."""
+        """(N, H) the states of the last tokens of texts."""
 
 
 def prompt_numbers(
@@ -116,7 +115,7 @@ def prompt_numbers(
     names: tuple[str, ...],
     seed: int,
 ) -> dict[str, Float64Array]:
-    """The arrays that ``load_debias.py`` needs to change states, by name."""
+    """The arrays, by name, that ``load_debias.py`` needs to change states."""
     if not debias.sides:
         raise UsageError(NOTHING)
     if debias.side == "image":

@@ -1,6 +1,6 @@
 """Applies a fitted debiasing to vectors of pictures and texts, and to prompts of generators.
 
-Written by ``bias_pipeline fit debias``; it needs only PyTorch and safetensors.
+``bias_pipeline fit debias`` writes this file, which needs only PyTorch and safetensors.
 
 Example::
 
@@ -24,7 +24,7 @@ FILE = "debias.safetensors"
 
 
 def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
-    """For each side, the edit of (N, D) vectors; a side without edit is only scaled to length 1."""
+    """The edit of (N, D) vectors for each side; a side without an edit is scaled to length 1."""
     numbers, again = _read(folder)
 
     def edit(side: str) -> Callable[[Any], Any]:
@@ -41,16 +41,16 @@ def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
 
 
 def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
-    """Make an image generator use debiased prompts; the returned handle's ``remove()`` undoes this.
+    """Let an image generator use debiased prompts; ``remove()`` of the result undoes this.
 
     The generator is an object with a ``text_encoder``, such as a StableDiffusionPipeline of
     diffusers, or a CLIPTextModel of transformers itself.
 
-    The states of all tokens are changed in the same way after the text encoder's last norm: tokens
-    of the prompt, of the negative or empty prompt, and of padding. Nothing else changes; the
-    weights stay as they are. With ``fit debias --prompts=outputs`` the change is the least after
-    which CLIP's projection gives the debiased vector; with ``states`` it is a debiasing fitted to
-    states.
+    The states of all tokens are changed in the same way after the text encoder's last norm. The
+    tokens include the prompt, the negative or empty prompt, and padding. Nothing else changes, and
+    the weights stay the same. With ``fit debias --prompts=outputs``, the change is the smallest
+    after which CLIP's projection gives the debiased vector. With ``states``, it is a debiasing that
+    is fitted to states.
     """
     numbers, _ = _read(folder)
     if "prompt.mark" not in numbers:
@@ -87,7 +87,7 @@ def _affine(numbers: dict[str, Any], side: str, vectors: Any) -> Any:
 
 
 def _check_model(model: Any, mark: Any, folder: str | Path) -> None:
-    """Refuse a model to which the debiasing was not fitted; rounded weights are accepted."""
+    """Refuse a model for which the debiasing was not fitted; rounded weights are accepted."""
     import torch
 
     embedding = model.embeddings.position_embedding.weight[0].detach().float().cpu()

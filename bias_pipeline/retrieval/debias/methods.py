@@ -1,11 +1,11 @@
 """The edits ``debias=none|mean_difference|subspace|erasure|zero_neuron|mean_neuron|clip_clip``.
 
-``mean_difference`` removes the directions between the groups' means, ``subspace`` the directions in
-which groups differ most, ``erasure`` all that linear attackers can learn about the group (LEACE).
-``zero_neuron`` and ``mean_neuron`` overwrite neurons: Chen and Dou, Measuring and Mitigating Bias
-in Vision-and-Language Models, section 4.1. ``clip_clip`` sets the dimensions that tell most about
-the group to 0: Wang, Liu and Wang, Are Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021),
-section 4.2.
+``mean_difference`` removes the directions between the groups' means. ``subspace`` removes the
+directions in which groups differ most. ``erasure`` removes everything that linear attackers can
+learn about the group (LEACE). ``zero_neuron`` and ``mean_neuron`` overwrite neurons. Source: Chen
+and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 4.1. ``clip_clip``
+sets the dimensions that tell most about the group to 0. Source: Wang, Liu and Wang, Are
+Gender-Neutral Queries Really Gender-Neutral? (EMNLP 2021), section 4.2.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 
 def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
-    """(k', D) the k' <= k orthonormal directions in which vectors (N, D) with mean 0 vary most.
+    """(k', D) the k' <= k orthonormal directions in which (N, D) vectors with mean 0 vary most.
 
     Example:
         >>> principal_directions(np.array([[2.0, 0.0], [-2.0, 0.0]]), 2).round(6).tolist()
@@ -44,7 +44,7 @@ def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Removes directions from vectors: ``h - sum_j <h, v_j> v_j``."""
+    """Removes directions from vectors, as ``h - sum_j <h, v_j> v_j``."""
 
     directions: Float64Array  # (k, D) orthonormal
 
@@ -79,8 +79,8 @@ class Untouched(Debias):
 class MeanDifference(Debias):
     """Projects out the K - 1 directions between the means of K groups; ``k`` is ignored.
 
-    This is the simplest method without pairs: for two groups, the direction from one mean to the
-    other.
+    ``mean_difference`` is the simplest method without pairs: for two groups, it uses the direction
+    from one mean to the other.
     """
 
     unused: ClassVar[tuple[str, ...]] = ("k",)
@@ -95,14 +95,14 @@ Pairing = Literal["random", "nearest"]
 
 @dataclass(frozen=True)
 class Subspace(Debias):
-    """Projects out the first k principal components of the groups' differences.
+    """Projects out the first k principal components of the differences between groups.
 
-    Chen and Dou (Measuring and Mitigating Bias in Vision-and-Language Models, 4.1), after Liang et
-    al. (Towards Debiasing Sentence Representations, ACL 2020). First, each vector loses the mean of
-    its definition set, which has one vector per group and differs only in the group. Read
-    literally, the paper subtracts each *group's* mean, which removes the difference between groups.
-    Texts come in definition sets. Pictures do not, so one picture of each group is put into each
-    set, at random or by similarity.
+    Source: Chen and Dou (Measuring and Mitigating Bias in Vision-and-Language Models, 4.1), after
+    Liang et al. (Towards Debiasing Sentence Representations, ACL 2020). First, the mean of its
+    definition set is subtracted from each vector. A set has one vector per group and differs only
+    in the group. The paper's text subtracts each *group's* mean, which would remove the difference
+    between groups. Texts come in definition sets. Pictures do not, so one picture of each group is
+    put into each set, at random or by similarity.
     """
 
     # How pictures form sets: `random`, or `nearest` in the embedding, so that other differences
@@ -132,9 +132,9 @@ def centre_sets(vectors: Float64Array, sets: IntArray) -> Float64Array:
 
 
 def match_pictures(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
-    """(M,) rows of pictures and (M,) their sets; a set has one picture of each group.
+    """(M,) rows of pictures and (M,) their sets, each of which has one picture per group.
 
-    There are as many sets as the smallest group has pictures.
+    The number of sets is the number of pictures in the smallest group.
     """
     vectors = examples.vectors
     rows = [np.flatnonzero(examples.groups == k) for k in range(len(examples.names))]
@@ -162,10 +162,10 @@ _LEAST = 1e-6  # share of the largest variance; directions with less variance ar
 
 @dataclass(frozen=True)
 class Erasure(Debias):
-    """The least change after which groups have the same mean (Belrose et al. 2023, LEACE).
+    """The smallest change after which groups have the same mean (Belrose et al. 2023, LEACE).
 
-    This is the closed form of their theorem 4.3: whiten the vectors, remove the directions
-    correlated with the group, undo the whitening. Then no linear attacker beats chance on the
+    The edit is the closed form of their theorem 4.3: whiten the vectors, remove the directions that
+    correlate with the group, and undo the whitening. Then no linear attacker beats chance on the
     examples. On other images this holds if there are many more examples than dimensions. ``k`` is
     ignored: K groups need K - 1 directions.
     """
@@ -190,7 +190,7 @@ class Erasure(Debias):
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """``x - M (x - c)``."""
+    """An edit of the form ``x - M (x - c)``."""
 
     matrix: Float64Array  # (D, D), M
     centre: Float64Array  # (D,), c
@@ -207,9 +207,9 @@ class Affine:
 def relevance(examples: Examples) -> Float64Array:
     """(D,) how much groups differ in each dimension: (m_1 - m_2)^2 / (s_1 s_2).
 
-    m are the groups' means and s their standard deviations. With more than two groups, the value is
-    the maximum over pairs of groups (our choice). The value is infinite if the means differ and a
-    group has no variance, and NaN if the means are equal and a group has no variance.
+    The groups' means are m, and their standard deviations s. With more than two groups, the value
+    is the maximum over pairs of groups (our choice). The value is infinite if the means differ and
+    a group has no variance. The value is NaN if the means are equal and a group has no variance.
 
     Example:
         >>> vectors = np.array([[0.0, 5.0], [2.0, 5.0], [4.0, 5.0], [6.0, 5.0]])
@@ -230,15 +230,15 @@ def relevance(examples: Examples) -> Float64Array:
 
 
 def most_relevant(scores: Float64Array, k: int) -> IntArray:
-    """(k,) the most relevant dimensions; of equal scores the first wins, and NaN comes last."""
+    """(k,) the most relevant dimensions; the first of equal scores wins, and NaN comes last."""
     order: IntArray = np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable")
     return order[:k]
 
 
 def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray) -> Float64Array:
-    """(N, D) vectors with the most relevant dimensions moved to the other group's mean.
+    """(N, D) vectors whose most relevant dimensions are moved to the other group's mean.
 
-    Each vector keeps its deviation from its group's mean; only the mean is replaced by the other
+    Each vector keeps its deviation from its group's mean. Only the mean is replaced by the other
     group's mean. The function needs the group of each vector, so it is not a debiasing. Source:
     Chen and Dou, section 4.2, Figure 10.
 
@@ -291,7 +291,7 @@ class NeuronDebias(Debias, ABC):
 
     @abstractmethod
     def instead(self, means: Float64Array) -> Float64Array:
-        """(k,) the new values, computed from the groups' means (K, k)."""
+        """(k,) the new values, computed from the (K, k) means of the groups."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class ZeroNeuron(NeuronDebias):
 
 @dataclass(frozen=True)
 class MeanNeuron(NeuronDebias):
-    """Overwrites the dimensions with the mean of the groups' means; all groups count equally."""
+    """Overwrites the dimensions with the mean of the groups' means, so all groups count equally."""
 
     def instead(self, means: Float64Array) -> Float64Array:
         return np.asarray(means.mean(axis=0))
@@ -315,10 +315,10 @@ class ClipClip(Debias):
     """Sets to 0 the k dimensions that have the most mutual information with the group.
 
     The dimensions are chosen on pictures and cut from texts and pictures. Without ``renormalise``,
-    as in the authors' code, a dimension that is cut from one side no longer counts in similarities,
-    so ``side`` changes no ranking. The authors cut 112 of 512 dimensions, which is not the default
-    here, since other vectors are shorter. The first release of their code cut the last 112
-    dimensions by mistake. A later release follows the paper, and so do we.
+    as in the authors' code, a dimension that is cut on one side no longer counts in similarities.
+    So ``side`` then changes no ranking. The authors cut 112 of 512 dimensions. We do not cut so
+    many by default, since other vectors are shorter. The first release of their code cut the last
+    112 dimensions by mistake. A later release follows the paper, as this program does.
     """
 
     bins: Count = 64  # of the histogram that estimates the information
@@ -329,7 +329,7 @@ class ClipClip(Debias):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """``image`` alone, since the debiasing is fitted to pictures, whichever side is edited."""
+        """``image`` alone, since the debiasing is fitted to pictures, even if texts are edited."""
         return ("image",)
 
     def fit(self, examples: Examples) -> Overwriting:
@@ -339,7 +339,7 @@ class ClipClip(Debias):
         return Overwriting(most_relevant(scores, self.k), np.zeros(self.k))
 
     def wrap(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
-        """See the base class; texts lose the same dimensions as pictures."""
+        """The pair of embedders with edits; texts lose the same dimensions as pictures."""
         overwriting = self.fit(examples["image"])
         return edit_encoder(
             dual, dict.fromkeys(super().sides, overwriting), renormalise=self.renormalise

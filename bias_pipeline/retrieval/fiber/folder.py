@@ -1,4 +1,4 @@
-"""A FIBER folder, made by the user: a released file of weights and RoBERTa's vocabulary.
+"""A FIBER folder, which the user makes from a released file of weights and RoBERTa's vocabulary.
 
 The sizes of its network are read from the file of weights.
 """
@@ -25,7 +25,7 @@ Head = Literal["rank_output", "itm_score"]  # the head that says whether a pair 
 
 @dataclass(frozen=True)
 class FiberSize:
-    """The sizes of all parts of a FIBER; the defaults are those of the published network.
+    """The sizes of all parts of a FIBER; the defaults belong to the published network.
 
     Example:
         >>> FiberSize().side, FiberSize().blocks[-3:], FiberSize().fused_blocks[0]
@@ -55,7 +55,7 @@ class FiberSize:
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
-        """The stage and the number within the stage of each block, in order."""
+        """The stage and the number within the stage of each block, in the order of blocks."""
         return tuple((stage, block) for stage, n in enumerate(self.depths) for block in range(n))
 
     @property
@@ -85,7 +85,7 @@ def is_fiber(folder: str) -> bool:
 
 
 def fiber_files(folder: str | None, weights: str | None) -> tuple[Path, ...]:
-    """The paths of the file of weights and of the two files of the vocabulary; reads nothing."""
+    """The paths of the file of weights and of the two vocabulary files; no file is read."""
     if folder is None:
         raise AbsentModelError(f"encoder.model=null: {_FETCH}, and set encoder.model=FOLDER")
     root = Path(folder).expanduser()
@@ -121,7 +121,7 @@ def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
 
 
 def read_tokenizer(model: Pretrained) -> Tokenizer:
-    """RoBERTa's tokenizer: byte pairs, with ``<s>`` before a text and ``</s>`` after it."""
+    """RoBERTa's tokenizer of byte pairs, with ``<s>`` before a text and ``</s>`` after it."""
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
     paths = [str(model.folder / name) for name in VOCABULARY]

@@ -1,4 +1,4 @@
-"""Loads a FIBER from its folder; gives vectors of photos and texts, and scores of pairs.
+"""Loads a FIBER from its folder, and gives vectors of photos and texts and scores of pairs.
 
 The file of weights is a checkpoint of Lightning: ``state_dict`` beside what training needed. The
 file is read without running code. Four fifths of the file are queues of negative examples, which
@@ -6,7 +6,7 @@ are never read.
 
 The names of weights are those of Microsoft's Swin transformer and of RoBERTa; FIBER adds its own
 attention between the two. Every weight must be present with the right size, and every name in the
-file must be known. This was written without access to a released file.
+file must be known. We wrote this module without access to a released file.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ _MATCHING = {"matching.weight", "matching.bias"}
 
 
 def read_fiber(path: Path, head: Head = "rank_output") -> FiberNet:
-    """The network of a file, ready to use.
+    """The network in a file, ready for use.
 
     The logit of ``head`` says whether a picture and a text match. ``rank_output`` starts as a copy
-    of ``itm_score``, and the authors rank by it if a file has it; their released code trains only
+    of ``itm_score``, and the authors rank by it if a file has it. Their released code trains only
     ``itm_score``, since on a GPU the two are separate.
     """
     weights = _weights_of(_state(path), path, head)
@@ -130,7 +130,7 @@ def _state(path: Path) -> Mapping[str, Tensor]:
 
 
 def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
-    """The weights under our names; keys and values are separate, and unused gates are left out."""
+    """The weights under our names, with separate keys and values, and without unused gates."""
     weights: dict[str, Tensor] = {}
     for name, weight in rename_weights(state, _NAMES, _UNUSED, path, "FIBER").items():
         if ".key_value." in name:
@@ -151,7 +151,7 @@ def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str
 
 
 def _ranking(name: str, weight: Tensor, state: Mapping[str, Tensor]) -> Tensor:
-    """The matching head's weights; ``rank_output``, if the file has it, gives its second output."""
+    """The matching head's weights; ``rank_output``, if there, gives its second output."""
     tuned = state.get(name.replace("matching", "rank_output"))
     return weight if tuned is None else torch.cat([weight[:1], tuned])
 
@@ -231,7 +231,6 @@ class FiberModel(TwoModeNet):
 
     @property
     def matches(self) -> bool:
-        """Whether the file has a matching head."""
         return self._net.size.matches
 
     def prepare(self, photo: Image.Image) -> Float32Array:

@@ -1,10 +1,11 @@
-"""FIBER: an image and a text side, separate or fused in their last blocks.
+"""FIBER, with an image side and a text side that are separate or fused in their last blocks.
 
-Dou et al., Coarse-to-Fine Vision-Language Pre-training with Fusion in the Backbone (NeurIPS 2022).
-In the dual mode (contrastive training) each side gives a vector, and the product is the similarity:
-each picture and text is encoded once. In the fused mode (trained to match) the sides attend to each
-other, which is more accurate but costs one pass for every pair. The text side is RoBERTa (Liu et
-al. 2019), whose last layers can read a picture too. Needs PyTorch.
+Source: Dou et al., Coarse-to-Fine Vision-Language Pre-training with Fusion in the Backbone (NeurIPS
+2022). In the dual mode (contrastive training) each side gives a vector, and the product of the
+vectors is the similarity. Each picture and text is encoded once. In the fused mode (trained to
+match) the sides attend to each other. The fused mode is more accurate but costs one pass for every
+pair. The text side is RoBERTa (Liu et al. 2019), whose last layers can read a picture too. Needs
+PyTorch.
 
 Vectors are (B, N, C); ``there`` (B, N) marks which of N tokens are not padding.
 """
@@ -32,7 +33,7 @@ class TextAttention(nn.Module):
         self.out = nn.Linear(size, size)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """Map (B, N, C) to this shape; ``there`` (B, M) marks the read places of ``other``."""
+        """Map (B, N, C) to the same shape; ``there`` (B, M) marks what to read of ``other``."""
         q = self._heads(self.query(vectors))
         k, v = self._heads(self.key(other)), self._heads(self.value(other))
         mask = None if there is None else there[:, None, None]
@@ -41,14 +42,13 @@ class TextAttention(nn.Module):
         return output
 
     def _heads(self, vectors: Tensor) -> Tensor:
-        """(B, N, C) to (B, heads, N, C / heads)."""
         return vectors.reshape(*vectors.shape[:2], self.n_heads, -1).transpose(1, 2)
 
 
 class Gate(nn.Module):
-    """Attention to the other side, weighted by one learned number.
+    """Attention to the other side, with one learned number as its weight.
 
-    The number starts at 0, so both sides start unfused (Dou et al. 2022, section 3.1).
+    The number starts at 0, so the two sides start separate (Dou et al. 2022, section 3.1).
     """
 
     def __init__(self, size: int, other: int, n_heads: int, *, normed: bool) -> None:
@@ -58,13 +58,13 @@ class Gate(nn.Module):
         self.attention = TextAttention(size, other, n_heads)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """(B, N, C) the vectors that are added to a side; see :class:`TextAttention`."""
+        """(B, N, C) the vectors that are added to a side; shapes as in :class:`TextAttention`."""
         output: Tensor = self.strength * self.attention(self.norm(vectors), other, there)
         return output
 
 
 class Layer(nn.Module):
-    """Attention and then two linear layers; a normalisation follows each of the two steps."""
+    """Attention, then two linear layers; a normalisation follows each of these two steps."""
 
     def __init__(self, size: int, inner: int, picture: int | None) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Layer(nn.Module):
     def forward(
         self, vectors: Tensor, there: Tensor, picture: Tensor | None = None, *, normed: bool = True
     ) -> Tensor:
-        """Map (B, N, C) to the same shape; a text also attends to a picture (B, M, D) if given."""
+        """Map (B, N, C) to the same shape; a text may also attend to a picture (B, M, D)."""
         attended = self.attention(vectors, vectors, there)
         if picture is not None:
             assert self.gate is not None
@@ -90,7 +90,7 @@ class Layer(nn.Module):
 
 
 class FiberText(nn.Module):
-    """The text side: turns tokens into vectors."""
+    """The text side, which turns tokens into vectors."""
 
     def __init__(self, size: FiberSize) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class FiberText(nn.Module):
         return self.norm(vectors), there
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map (B, N) token numbers to (B, N, C) vectors; the text is read without a picture."""
+        """Map (B, N) token numbers to (B, N, C) vectors, reading the text without a picture."""
         vectors, there = self.embed(tokens)
         for layer in self.layers:
             vectors = layer(vectors, there)
@@ -124,14 +124,14 @@ Place = tuple[int, int]
 
 
 class EncodedTexts(NamedTuple):
-    """Texts, encoded as far as possible without a picture."""
+    """Texts that are encoded as far as this is possible without a picture."""
 
     vectors: Tensor  # (B, N, C)
     there: Tensor  # (B, N) which tokens are not padding
 
 
 class Pooled(nn.Module):
-    """Makes one vector from the vectors of a side: two linear layers, the second with a tanh."""
+    """Makes one vector from a side's vectors by two linear layers, the second with a tanh."""
 
     def __init__(self, size: int, joint: int) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class Pooled(nn.Module):
 
 
 class FiberNet(nn.Module):
-    """The whole network: the image side and the text side.
+    """The whole network, with the image side and the text side.
 
     Example:
         >>> size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, 9, 12, n_pairs=1, joint=6)
@@ -190,24 +190,24 @@ class FiberNet(nn.Module):
         return vectors
 
     def encode_pictures(self, pixels: Tensor) -> Tensor:
-        """Encode (B, 3, H, W) as grids (B, H', W', C), as far as possible without a text."""
+        """Encode (B, 3, H, W) as grids (B, H', W', C), as far as this needs no text."""
         grid: Tensor = self.swin.patch_embed(pixels)
         for place in self.size.blocks[: -self.size.n_pairs]:
             grid = self._downsample(place, self._block(place)(grid))
         return grid
 
     def encode_texts(self, tokens: Tensor) -> EncodedTexts:
-        """Encode texts (B, N) as vectors, as far as possible without a picture."""
+        """Encode texts (B, N) as vectors, as far as this needs no picture."""
         vectors, there = self.text.embed(tokens)
         for layer in self.text.layers[: -self.size.n_pairs]:
             vectors = layer(vectors, there)
         return EncodedTexts(vectors, there)
 
     def match(self, grid: Tensor, texts: EncodedTexts) -> Tensor:
-        """(B,) how well each picture and text match, on a scale of logits.
+        """(B,) logits that say how well each picture and text match.
 
-        In each fused block each side attends to the previous state of the other side. The score is
-        the output for "match"; the authors rank by this output.
+        In each fused block, each side attends to the other side's previous state. The score is the
+        output for "match", by which the authors rank.
         """
         assert self.matching is not None
         vectors, there = texts
@@ -239,7 +239,7 @@ class FiberNet(nn.Module):
         return self._stage(stage).blocks[number]
 
     def _downsample(self, place: Place, grid: Tensor) -> Tensor:
-        """The grid after a block; between stages the grid is halved."""
+        """The grid after a block; between stages the grid is halved in width and height."""
         stage, number = place
         ends = number + 1 == self.size.depths[stage]
         output: Tensor = self._stage(stage).downsample(grid) if ends else grid
@@ -252,5 +252,4 @@ class FiberNet(nn.Module):
 
 
 def _name(place: Place) -> str:
-    """The name of a block's gate."""
     return f"{place[0]}_{place[1]}"

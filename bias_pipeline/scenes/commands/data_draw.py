@@ -1,4 +1,4 @@
-"""``data draw``: the embedded data set with its pictures, as files."""
+"""``data draw``: writes the embedded data set and its pictures as files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def data_draw_parser() -> Parser:
         "--world",
         choices=["people", "affect"],
         default="people",
-        help="the world to draw (default: people)",
+        help="the kind of scenes to draw (default: people)",
     )
     parser.add_argument(
         "--captioner",
@@ -49,7 +49,7 @@ def data_draw_parser() -> Parser:
         choices=sorted({*CAPTIONERS, *AFFECT_CAPTIONERS}),
         default=["amplifier", "faithful"],
         metavar="NAME",
-        help="captioners whose captions are written too (default: amplifier faithful)",
+        help="names of captioners whose captions are written too (default: amplifier faithful)",
     )
     return parser
 
@@ -99,7 +99,7 @@ def _draw_people(options: Namespace) -> None:
 
 
 def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
-    """The dials of each captioner whose captions are written."""
+    """The dials of each captioner whose captions are written to files."""
     for name in options.captioner:
         if name not in known:
             raise UsageError(

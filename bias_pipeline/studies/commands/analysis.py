@@ -1,4 +1,4 @@
-"""``metrics`` and ``analysis``: what metrics detect, power, and how far scores vary."""
+"""The commands ``metrics`` and ``analysis``: what metrics detect, power, and how scores vary."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def metrics_command(words: list[str]) -> int:
 def metrics_parser() -> Parser:
     parser = Parser(f"{PROGRAM} metrics", description="Print what each metric can detect")
     parser.add_argument(
-        "--cards", action="store_true", help="print a page in Markdown: docs/metrics.md"
+        "--cards",
+        action="store_true",
+        help="print a Markdown page with a card for each metric: docs/metrics.md",
     )
     return parser
 
@@ -109,8 +111,8 @@ def power_command(words: Sequence[str]) -> int:
 def power_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis power",
-        description="Print the smallest bias that a number of images can show, as measured for "
-        "each metric",
+        description="Print, for each metric, the smallest bias that can be detected with a "
+        "given number of images",
     )
     sizes = parser.add_mutually_exclusive_group(required=True)
     sizes.add_argument(
@@ -118,14 +120,14 @@ def power_parser() -> Parser:
         type=_halves,
         dest="sizes",
         metavar="N",
-        help="number of images that have a label and captions, half of them of each group",
+        help="number of labelled images with captions, of which half belong to each group",
     )
     sizes.add_argument(
         "--groups",
         type=_pair,
         dest="sizes",
         metavar="N,N",
-        help="number of images of each of two groups",
+        help="number of images in each of two groups",
     )
     return parser
 
@@ -144,7 +146,9 @@ def _pair(text: str) -> tuple[int, int]:
 
 def _runs_parser(word: str, about: str) -> Parser:
     parser = Parser(f"{PROGRAM} analysis {word}", description=about)
-    parser.add_argument("outputs", type=Path, help="a folder of finished runs; nothing is trained")
+    parser.add_argument(
+        "outputs", type=Path, help="a folder of finished runs; the command trains nothing"
+    )
     help_text = (
         f"what varies: {', '.join(KEYS)}, or a setting in which the runs differ, such as "
         f"encoder.order or seeds (default: {' '.join(OVER)})"
@@ -154,7 +158,7 @@ def _runs_parser(word: str, about: str) -> Parser:
 
 
 def _variants_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Variants]:
-    """The scores of a folder's runs under several variants, of at least ``fewest`` captioners."""
+    """The scores of a folder's runs under several variants, for at least ``fewest`` captioners."""
     from bias_pipeline.report.page import finished_runs
 
     results, draws = finished_runs(folder)
@@ -194,7 +198,7 @@ def sensitivity_parser() -> Parser:
     parser.add_argument(
         "--against",
         metavar="METRIC",
-        help="also print by how much the other metrics vary less than this metric",
+        help="also print how much less the other metrics vary than this metric",
     )
     return parser
 
@@ -217,7 +221,7 @@ def _opponents(
 
 
 def consistency_command(arguments: Sequence[str]) -> int:
-    """Print how far attackers, or metrics, of finished runs agree."""
+    """Print how far the attackers or metrics of finished runs agree."""
     options = consistency_parser().parse_args(list(arguments))
     for scores in _variants_in(options.outputs, options.over):
         print_title(scores)
@@ -233,16 +237,16 @@ def consistency_parser() -> Parser:
 
 SHIFTS = "feature_sensitivity.csv"
 _SHIFTS_ABOUT = (
-    "Caption photos as they are, with the background slightly blurred, and with one annotated "
-    "object in ten hidden, and score all three with every metric of captions: a number is steady "
-    "if it stays within its interval. Options are as for caption, key=value as for run (labels "
-    "and human captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
-    "image_masking.share= say how much is changed."
+    "Caption photos three times: unchanged, with a slightly blurred background, and with one "
+    "annotated object in ten hidden. Every metric of captions scores all three: a number is "
+    "steady if it stays within its interval. The command has the options of caption and the "
+    "settings of run (labels and human captions: dataset.attributes=, dataset.captions=). "
+    "image_masking.blur= and image_masking.share= say how much is changed."
 )
 
 
 def feature_sensitivity_parser() -> Parser:
-    """The options of ``caption``."""
+    """The parser, which also has the options of the command ``caption``."""
     parser = _caption_command().parser()
     parser.prog = f"{PROGRAM} analysis feature_sensitivity"
     parser.usage = (
@@ -253,7 +257,7 @@ def feature_sensitivity_parser() -> Parser:
 
 
 def feature_sensitivity_command(words: Sequence[str]) -> int:
-    """Change pictures, caption them, score the captions, and compare."""
+    """Change pictures, caption the pictures, score the captions, and compare the scores."""
     from bias_pipeline.run.audit import scored_captions
 
     masking = [word for word in words if word.startswith("image_masking.")]
@@ -279,7 +283,6 @@ def feature_sensitivity_command(words: Sequence[str]) -> int:
 
 
 def _caption_command() -> Command:
-    """The command ``caption``, which belongs to another wing."""
     from bias_pipeline.commands.main import resolve_command
 
     command, _ = resolve_command(["caption"])
@@ -292,7 +295,7 @@ def _is_setting(word: str) -> bool:
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
-    """The files of captions: of the pictures as they are, then of each change."""
+    """The files of captions: first for unchanged pictures, then for each change."""
     caption = _caption_command()
     (folder / "captioners").mkdir(parents=True, exist_ok=True)
     files = []
@@ -313,33 +316,35 @@ def rebalance_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis rebalance",
         usage="%(prog)s RUN --out FILE.parquet [key=value ...] [options]",
-        description="Compute weights of training images for fit --weights: images of a group and "
-        "an object that a captioner names together too often are drawn less often",
+        description="Compute weights of training images for 'fit --weights'. If a captioner "
+        "names an object together with a group too often, images of this object "
+        "and group are drawn less often",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help=f"folder of a run of metric={METRIC}")
     parser.add_argument(
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="the data to which a captioner is fitted, as for fit",
+        help="settings of the data that the captioner learns from, as for fit",
     )
     parser.add_argument(
         "--out",
         type=file_of("Parquet", ".parquet"),
         required=True,
-        help="the table, with the columns image and weight",
+        help="the table to write, with the columns image and weight",
     )
     parser.add_argument(
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="human captions, or the captions of captioner=..., as for fit (default: human)",
+        help="compare with human captions, or with the captions of captioner=..., as in fit "
+        "(default: human)",
     )
     return parser
 
 
 def rebalance_command(words: Sequence[str]) -> int:
-    """Compute, from a finished run, the weights that ``fit --weights`` takes."""
+    """Compute from a finished run the weights for ``--weights`` of the command ``fit``."""
     options = rebalance_parser().parse_intermixed_args(list(words))
     folder = options.run.resolve()
     result = ResultStore(folder.parent).read(folder.name)
@@ -388,30 +393,34 @@ def pairs_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis pairs",
         usage="%(prog)s --out FILE.csv [key=value ...] [options]",
-        description="Write the pairs of a study for rate --pairs: captions by one captioner of "
-        "two pictures that show the same scene, each with a person of another group",
+        description="Write pairs of captions for 'rate --pairs': one captioner's captions of two "
+        "pictures that show the same scene with persons of different groups",
     )
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="the captions and labels, as for run"
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help="settings of the captions and labels, as for run",
     )
     parser.add_argument(
         "--out",
         type=file_of("CSV", ".csv"),
         required=True,
-        help="the file to write; it must not exist",
+        help="the file to write, which must not exist yet",
     )
     parser.add_argument(
         "--n",
         type=number(Count),
         default=PAIRS,
         metavar="N",
-        help=f"pairs at most (default: {PAIRS})",
+        help=f"largest number of pairs (default: {PAIRS})",
     )
     parser.add_argument(
         "--groups",
         default="",
         metavar="A,B",
-        help="the two groups of a pair, if the attribute has more than two groups",
+        help="the two groups that the pictures of a pair show, if the attribute has "
+        "more than two groups",
     )
     return parser
 
