@@ -51,7 +51,7 @@ ATTACK = (
 BACKBONE = ("encoder.backbone=efficientnet_lite0", "metric.leaks=[]")
 PRESETS = {
     "preset": ("experiment=imagecaptioner2_table3", *BACKBONE),
-    "grit": ("experiment=imagecaptioner2_table4", *BACKBONE, "seeds=1"),
+    "grit": ("experiment=imagecaptioner2_table4", *BACKBONE),
     "race": ("experiment=imagecaptioner2_table8", *BACKBONE),
 }
 SCORES = ("photos", "preset", "grit", "lic", "lic on photos")
