@@ -128,12 +128,13 @@ class _Matrix:
         }
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
         self.columns: dict[str, str] = {}  # metrics by name of column
-        for result in results:
-            for row in result.rows:
-                if row.part in HEADLINES:
-                    name = headline_name(row, label(result))
-                    self.columns.setdefault(name, row.metric)
-                    self.cells.setdefault(row.captioner, {})[name] = (row, result)
+        for scored in by_captioner.values():
+            for result in sorted(scored, key=lambda result: (result.rows[0].metric, label(result))):
+                for row in result.rows:
+                    if row.part in HEADLINES:
+                        name = headline_name(row, label(result))
+                        self.columns.setdefault(name, row.metric)
+                        self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
     def table(self) -> Table:
         """The table. If there is only one captioner, each line is a headline number."""
@@ -153,7 +154,7 @@ class _Matrix:
 
     def _line(self, captioner: str) -> list[Cell]:
         by_metric = self.cells[captioner]
-        row, result = next(iter(by_metric.values()))
+        row, result = max(by_metric.values(), key=lambda of_metric: of_metric[0].n_images)
         mark = "" if training_of(result) else " †"
         cells = [
             self._headline(*by_metric[name]) if name in by_metric else None for name in self.columns

@@ -13,7 +13,8 @@ from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.compare import Leaderboard, Rank
 from bias_pipeline.report.compared_questions import print_leaderboards
-from bias_pipeline.report.table import NumberCell, percent
+from bias_pipeline.report.sections import overviews
+from bias_pipeline.report.table import NumberCell, Table, percent
 from bias_pipeline.report.tables import (
     arrow,
     attributed_notes,
@@ -267,3 +268,22 @@ def test_runs_of_other_settings_are_all_shown():
     runs = [run("1", "sat", "2026-01-01"), run("2", "sat", "2026-01-02")]
     lines = [replace(item, settings={"encoder.order": item.run_id}) for item in runs]
     assert len(latest_results(lines)) == 2
+
+
+def headlines(*captioners: str) -> Table:
+    """The table of a page on two metrics; the metric that is later in the alphabet ran first."""
+    results = [
+        Result(f"{captioner} {metric}", [row(captioner=captioner, metric=metric, n_images=n)], {})
+        for metric, n in (("quality", 30), ("lic", 20))
+        for captioner in captioners
+    ]
+    (section,) = overviews(results, [])
+    return section.tables[0]
+
+
+def test_a_page_has_its_metrics_in_the_order_of_their_names():
+    assert [name for name, *_ in headlines("sat").rows] == ["lic", "quality"]
+
+
+def test_a_captioners_line_has_the_images_of_the_metric_with_the_most_images():
+    assert [line[3].value for line in headlines("sat", "oscar").rows] == [30, 30]
