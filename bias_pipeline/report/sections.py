@@ -128,13 +128,12 @@ class _Matrix:
         }
         self.cells: dict[str, dict[str, tuple[Row, Result]]] = {}
         self.columns: dict[str, str] = {}  # metrics by name of column
-        for scored in by_captioner.values():
-            for result in sorted(scored, key=lambda result: (result.rows[0].metric, label(result))):
-                for row in result.rows:
-                    if row.part in HEADLINES:
-                        name = headline_name(row, label(result))
-                        self.columns.setdefault(name, row.metric)
-                        self.cells.setdefault(row.captioner, {})[name] = (row, result)
+        for result in results:
+            for row in result.rows:
+                if row.part in HEADLINES:
+                    name = headline_name(row, label(result))
+                    self.columns.setdefault(name, row.metric)
+                    self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
     def table(self) -> Table:
         """The table. If there is only one captioner, each line is a headline number."""

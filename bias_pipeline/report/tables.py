@@ -297,13 +297,20 @@ def training_of(result: Result) -> bool:
 
 
 def latest_results(results: Iterable[Result]) -> list[Result]:
-    """The latest result of each cell, in the order in which the runs started."""
-    return list(
-        {
-            _cell_of(result): result
-            for result in sorted(results, key=lambda result: result.facts.started)
-        }.values()
-    )
+    """The latest result of each cell.
+
+    Captioners are in the order of their first runs, and each captioner's metrics in the order of
+    their names, since several processes finish cells in any order.
+    """
+    runs = sorted(results, key=lambda result: result.facts.started)
+    latest = {_cell_of(result): result for result in runs}
+    captioners = list(dict.fromkeys(result.rows[0].captioner for result in runs))
+
+    def place(result: Result) -> tuple[int, str, str]:
+        row = result.rows[0]
+        return captioners.index(row.captioner), row.metric, label(result)
+
+    return sorted(latest.values(), key=place)
 
 
 def _cell_of(result: Result) -> tuple[object, ...]:

@@ -149,7 +149,7 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
                 for metric in ("lic", "leakage")
                 for captioner in "ab"
             ],
-            "lic and leakage: for 2 captioners they cover only 2% of their images; 50% are needed.",
+            "leakage and lic: for 2 captioners they cover only 2% of their images; 50% are needed.",
         ),
         ([ALONE], "To compare it with annotators, give human captions"),
         (FAIR, "None, beyond chance, names the wrong gender more often than annotators do"),
