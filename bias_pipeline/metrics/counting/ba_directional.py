@@ -39,8 +39,8 @@ class DirectionalBiasAmplification(LabelledTaskMetric, CountedInOneStep):
 
     ``a_to_t`` asks whether captions name a group's usual tasks (such as objects) more often than
     labels do. ``t_to_a`` asks whether captions name a task's usual group more often than labels do.
-    A group and a task go together if they occur in the same labels more often than by
-    chance.
+    A task is usual for a group, and the group for the task, if labels contain both together more
+    often than by chance.
 
     * ``<direction>:object:NAME``, ``:group:NAME``: the score of one task, averaged over groups, and
       the score of one group, averaged over tasks.

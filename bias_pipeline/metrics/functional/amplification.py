@@ -57,8 +57,8 @@ def directional_pairs(
     """Amplification of each pair in one direction, which is above 0 if a correlation grows.
 
     The value is ``y D - (1 - y) D``, with y = 1 where P(a, t) > P(a) P(t) in the labels, else 0. D
-    is the predicted minus the labelled conditional probability. For ``a_to_t``, D = P(t^ | a) - P(t
-    | a). For ``t_to_a``, D = P(a^ | t) - P(a | t).
+    is the predicted minus the labelled conditional probability: P(t^ | a) - P(t | a) for
+    ``a_to_t``, and P(a^ | t) - P(a | t) for ``t_to_a``.
 
     Args:
         counts: of the images that are scored.

@@ -48,7 +48,7 @@ class Counts:
         a, t, a_hat, t_hat = (
             np.asarray(x, np.float64) for x in (groups, tasks, predicted_groups, predicted_tasks)
         )
-        # All counts of a table in one product, since the product takes as long as to read the table
+        # One product for all counts of a table, since reading the table takes most of the time
         sides = np.concatenate([each[:, None], a * each[:, None], a_hat * each[:, None]], axis=1)
         (tasks, *pairs), (_, *predicted) = sides.T @ t, sides.T @ t_hat
         ends = slice(0, a.shape[1]), slice(a.shape[1], None)

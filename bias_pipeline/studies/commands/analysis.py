@@ -337,8 +337,8 @@ def rebalance_parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="compare with human captions, or with the captions of captioner=..., as in fit "
-        "(default: human)",
+        help="the captions that the captioner will learn from: human captions, or the captions of "
+        "captioner=...; give fit the same option (default: human)",
     )
     return parser
 
