@@ -44,6 +44,8 @@ def strict_json(content: object) -> bytes:
 def seal(content: Mapping[str, Any], *, within: str) -> bytes:
     """Plain data as JSON that contains its own checksum.
 
+    The checksum is the last entry of the object ``content[within]``, which must have other entries.
+
     Example:
         >>> unseal(json.loads(seal({"a": 1, "b": {"c": 2}}, within="b")), within="b")
         {'a': 1, 'b': {'c': 2}}
